@@ -1,0 +1,87 @@
+"""The headers of a record: CloudEvents attributes, so that consumers can filter without parsing.
+
+Names are those of the CloudEvents Kafka binding (`ce_id` …). Values are written as its HTTP binding
+writes them (1.0.2, section 3.1.3.2): identifiers are chosen by producers, and in this form no
+control character, quote or foreign letter of theirs reaches a header, a log line or a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
+
+Headers = tuple[tuple[str, bytes], ...]
+
+SPECVERSION: Final = ("ce_specversion", b"1.0")
+
+_UNSAFE = re.compile(rb'[^\x21-\x7e]|["%]')
+
+
+class Attributes(Struct, frozen=True):
+    """What the headers of a record say of its event. `type` is the event's own, such as
+    `tool.before`; `body` is the code of a nonconforming body (DESIGN 5.1)."""
+
+    id: str
+    source: str
+    type: str
+    capture: str
+    time: str | None = None
+    body: str | None = None
+
+
+def write_headers(attributes: Attributes) -> Headers:
+    """The headers of a record that holds the event; every value is printable ASCII."""
+    headers = [
+        SPECVERSION,
+        ("ce_id", escape(attributes.id)),
+        ("ce_source", escape(attributes.source)),
+        ("ce_type", escape(attributes.type)),
+    ]
+    if attributes.time is not None:
+        headers.append(("ce_time", escape(attributes.time)))
+    headers.append(("hookbus-capture", escape(attributes.capture)))
+    if attributes.body is not None:
+        headers.append(("hookbus-body", escape(attributes.body)))
+    return tuple(headers)
+
+
+def read_headers(headers: Headers) -> Attributes | None:
+    """The inverse; None if the headers are not those of an event. Of a name that comes twice the
+    last counts, as everywhere in Kafka."""
+    values = {name: unescape(value) for name, value in headers if name in _MEMBERS}
+    members = {_MEMBERS[name]: value for name, value in values.items() if value is not None}
+    if not members.keys() >= _REQUIRED or values.get("ce_specversion") != "1.0":
+        return None
+    del members["specversion"]
+    return Attributes(**members)
+
+
+_MEMBERS: Final = {
+    "ce_specversion": "specversion",
+    "ce_id": "id",
+    "ce_source": "source",
+    "ce_type": "type",
+    "ce_time": "time",
+    "hookbus-capture": "capture",
+    "hookbus-body": "body",
+}
+_REQUIRED: Final = {"specversion", "id", "source", "type", "capture"}
+
+
+def escape(text: str) -> bytes:
+    """Percent-encode whatever is not printable ASCII, and space, double quote and percent."""
+    value = text.encode()
+    if _UNSAFE.search(value) is None:
+        return value
+    return _UNSAFE.sub(lambda match: b"%%%02X" % match[0][0], value)
+
+
+def unescape(value: bytes) -> str | None:
+    """The inverse of `escape`; None for bytes that stand for no text."""
+    try:
+        return unquote_to_bytes(value).decode()
+    except UnicodeDecodeError:
+        return None
