@@ -1,0 +1,47 @@
+"""What becomes of one content part below `full` (AHP content-item)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class Cut(Struct, frozen=True):
+    """How much of a part stays: its description (`metadata`) or its mere presence (`omit`)."""
+
+    selection: Literal["metadata", "omit"]
+
+
+def cut_part(part: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
+    """The part without its content, never at a higher selection than it had.
+
+    At `metadata` the size in UTF-8 bytes stays or is measured; a hash goes, because a short text
+    can be guessed from it. At `omit` the size goes too.
+    """
+    selection = "omit" if part["selection"] == "omit" else cut.selection
+    copy = {
+        "id": part["id"],
+        "kind": part["kind"],
+        "mediaType": _bare_media_type(part["mediaType"]),
+        "selection": selection,
+    }
+    if "category" in part:
+        copy["category"] = part["category"]
+    if cut.selection == "metadata":
+        size = _size(part)
+        if size is not None:
+            copy["size"] = size
+    return copy
+
+
+def _size(part: Mapping[str, Any]) -> int | float | None:
+    if "text" in part:
+        return len(part["text"].encode())
+    return part.get("size")
+
+
+def _bare_media_type(media_type: str) -> str:
+    """Without its parameters, which may hold a file name."""
+    return media_type.partition(";")[0].strip() or "application/octet-stream"

@@ -1,0 +1,231 @@
+"""Compiles the capture annotations of a schema into a rewriting plan.
+
+The plan is an allow-list: a member that no schema names has no place in it and goes. What happens
+to a member that is named follows from its class (`x-capture`) and from whether the schema requires
+it; nothing here knows an event type. Classes and their treatment: DESIGN §5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from hookbus.policies.levels import Level
+from hookbus.policies.parts import Cut, cut_part
+
+Schema = Mapping[str, Any]
+Resolve = Callable[[str], Schema]
+"""Finds the schema that a `$ref` points to; a resolved schema's own refs resolve the same way."""
+
+PLACEHOLDER: Final = "[withheld]"
+REASON: Final = "withheld"
+
+Below = Literal["none", "metadata"]
+
+
+class _Gone:
+    """What a step returns for a member that has to go; `noted` says whether a gap tells of it."""
+
+    __slots__ = ("noted",)
+
+    def __init__(self, *, noted: bool) -> None:
+        self.noted = noted
+
+
+GONE: Final = _Gone(noted=True)
+_GONE_SILENTLY: Final = _Gone(noted=False)
+
+Step = Callable[[Any, str, list[str]], Any]
+"""`(value, JSON Pointer of the value, pointers of the gaps so far) -> new value or GONE`."""
+
+
+class Member(Struct, frozen=True):
+    """One named member of an object, over all branches of its schema."""
+
+    schema: Schema
+    required: bool
+    sometimes: bool
+    """Required by some branch, such as `error` when the outcome is `error`."""
+
+
+def compile_plan(schema: Schema, resolve: Resolve, level: Below) -> Step:
+    """The step that rewrites a whole event of this schema to `level`."""
+    return _Compiler(resolve, level).object(_resolved(schema, resolve))
+
+
+def members_of(schema: Schema, resolve: Resolve) -> dict[str, Member]:
+    """The named members of an object schema, gathered from every branch that may apply."""
+    named: dict[str, Schema] = {}
+    always: set[str] = set()
+    sometimes: set[str] = set()
+    for branch, conditional in _branches(schema, resolve, conditional=False):
+        (sometimes if conditional else always).update(branch.get("required", ()))
+        for name, member in branch.get("properties", {}).items():
+            if name not in named or "x-capture" not in _resolved(named[name], resolve):
+                named[name] = member
+    if schema.get("minProperties"):
+        always.update(named)
+    return {
+        name: Member(member, name in always, name in sometimes) for name, member in named.items()
+    }
+
+
+def _branches(schema: Schema, resolve: Resolve, *, conditional: bool) -> Iterator[tuple[Schema, bool]]:
+    schema = _resolved(schema, resolve)
+    yield schema, conditional
+    for branch in schema.get("allOf", ()):
+        yield from _branches(branch, resolve, conditional=conditional)
+    for keyword in ("then", "else"):
+        if keyword in schema:
+            yield from _branches(schema[keyword], resolve, conditional=True)
+    for keyword in ("anyOf", "oneOf"):
+        for branch in schema.get(keyword, ()):
+            yield from _branches(branch, resolve, conditional=True)
+
+
+def _resolved(schema: Schema, resolve: Resolve) -> Schema:
+    while "$ref" in schema:
+        annotation = schema.get("x-capture")
+        schema = resolve(schema["$ref"])
+        if annotation is not None:
+            schema = {**schema, "x-capture": annotation}
+    return schema
+
+
+class _Compiler:
+    def __init__(self, resolve: Resolve, level: Below) -> None:
+        self._resolve = resolve
+        self._level: Below = level
+
+    def step(self, schema: Schema, *, required: bool, sometimes: bool = False) -> Step:
+        schema = _resolved(schema, self._resolve)
+        needed = required or sometimes
+        if self._level == "none" and not needed:
+            return _go_silently
+        match schema.get("x-capture"):
+            case "structural" if "properties" in schema or "allOf" in schema:
+                return self.object(schema)
+            case "structural" if "items" in schema:
+                return self._array(schema)
+            case "structural" if schema.get("type") in ("object", "array"):
+                raise ValueError("a structural object or array must say what it holds")
+            case "structural" | "token":
+                return _keep
+            case "part":
+                return _part(self._level)
+            case "opaque" if needed:
+                return _empty
+            case "text" | "identity" | "path" if needed:
+                return _placeholder(frozenset(schema.get("x-capture-keep", ())))
+            case "text" | "identity" | "path" | "opaque":
+                return _go
+            case unknown:
+                raise ValueError(f"unknown capture class {unknown!r}")
+
+    def object(self, schema: Schema) -> Step:
+        members = members_of(schema, self._resolve)
+        steps = {
+            name: self.step(member.schema, required=member.required, sometimes=member.sometimes)
+            for name, member in members.items()
+        }
+        if not schema.get("x-gaps"):
+            return _object(steps)
+        for name, member in members.items():
+            if _resolved(member.schema, self._resolve).get("x-capture") == "path":
+                steps[name] = _go
+        steps["gaps"] = self.step(members["gaps"].schema, required=True)
+        return _object_with_gaps(steps)
+
+    def _array(self, schema: Schema) -> Step:
+        if self._level == "none" and not schema.get("minItems"):
+            return _no_items
+        return _array(self.step(schema["items"], required=True))
+
+
+def _keep(value: Any, at: str, gaps: list[str]) -> Any:
+    return value
+
+
+def _go(value: Any, at: str, gaps: list[str]) -> Any:
+    return GONE
+
+
+def _go_silently(value: Any, at: str, gaps: list[str]) -> Any:
+    return _GONE_SILENTLY
+
+
+def _no_items(value: Any, at: str, gaps: list[str]) -> Any:
+    return []
+
+
+def _empty(value: Any, at: str, gaps: list[str]) -> Any:
+    """Required opaque JSON becomes empty, and a gap says so where something was withheld."""
+    if value:
+        gaps.append(at)
+    return [] if isinstance(value, list) else {}
+
+
+def _placeholder(kept: frozenset[str]) -> Step:
+    def step(value: Any, at: str, gaps: list[str]) -> Any:
+        if isinstance(value, list):  # a list of paths: its members must stay unique
+            return [PLACEHOLDER] if value else value
+        return value if value in kept else PLACEHOLDER
+
+    return step
+
+
+def _part(level: Level) -> Step:
+    cut = Cut("omit" if level == "none" else "metadata")
+
+    def step(value: Any, at: str, gaps: list[str]) -> Any:
+        return cut_part(value, cut)
+
+    return step
+
+
+def _object(steps: Mapping[str, Step]) -> Step:
+    def step(value: Any, at: str, gaps: list[str]) -> Any:
+        copy: dict[str, Any] = {}
+        for name, member in value.items():
+            rewrite = steps.get(name)
+            if rewrite is None:
+                continue
+            if rewrite is _keep:
+                copy[name] = member
+                continue
+            there = f"{at}/{name}"
+            kept = rewrite(member, there, gaps)
+            if not isinstance(kept, _Gone):
+                copy[name] = kept
+            elif kept.noted:
+                gaps.append(there)
+        return copy
+
+    return step
+
+
+def _object_with_gaps(steps: Mapping[str, Step]) -> Step:
+    """An object that tells of its withheld members itself, by name (AHP `mcp.connection`)."""
+    inner = _object(steps)
+
+    def step(value: Any, at: str, gaps: list[str]) -> Any:
+        own: list[str] = []
+        copy = inner(value, "", own)
+        withheld = [{"path": pointer[1:], "reason": REASON} for pointer in own]
+        if withheld:
+            copy["gaps"] = copy.get("gaps", []) + withheld
+        return copy
+
+    return step
+
+
+def _array(item: Step) -> Step:
+    if item is _keep:
+        return _keep
+
+    def step(value: Any, at: str, gaps: list[str]) -> Any:
+        return [item(member, f"{at}/{index}", gaps) for index, member in enumerate(value)]
+
+    return step

@@ -1,0 +1,186 @@
+"""The configuration as data: one YAML file, read into these Structs (DESIGN §7).
+
+Every field's comment is its documentation. `hookbus.router.config_file` reads the file,
+`hookbus.router.plan` checks what no single field can show.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from hookbus.policies.levels import Level
+from hookbus.router.units import Duration, Secret, Size
+
+Positive = Annotated[int, Meta(ge=1)]
+Name = Annotated[str, Meta(min_length=1)]
+Topic = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,249}\Z")]
+
+
+def _default(value: Any) -> Any:
+    """A default of a type that msgspec doesn't know; it is immutable, so sharing it is safe."""
+    return field(default_factory=lambda: value)
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    bus: BusConfig
+    ingress: dict[Name, Ingress] = field(default_factory=dict)
+    routes: dict[Name, Route] = field(default_factory=dict)
+    sinks: dict[Name, SinkConfig] = field(default_factory=dict)
+    failures: Failures | None = None
+    """Needed as soon as there is a sink."""
+    dead_letters: DeadLetters | None = None
+    """Needed as soon as there is a route or a sink."""
+    metrics: Metrics | None = None
+    """Left out, no port is opened."""
+    limits: InputLimits = field(default_factory=lambda: InputLimits())
+    shutdown_grace: Duration = _default(Duration(20))
+    """How long a stop may take to settle what is in hand."""
+
+
+class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the topics are: exactly one of `kafka` and `sqlite`."""
+
+    kafka: Kafka | None = None
+    sqlite: Sqlite | None = None
+    delivery: Literal["at-least-once", "exactly-once"] = "at-least-once"
+    create_topics: CreateTopics | None = None
+    """Left out, missing topics are refused."""
+    group: Name = "hookbus"
+    """Prefix of the consumer groups: `<group>.router`, `<group>.sink.<name>`."""
+
+
+class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    bootstrap_servers: Name
+    """`host:port`, several separated by commas."""
+    client_id: Name = "hookbus"
+    security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    tls: KafkaTls | None = None
+    sasl: Sasl | None = None
+    session_timeout: Duration = _default(Duration(30))
+    request_timeout: Duration = _default(Duration(30))
+    max_message: Size = _default(Size(1_000_000))
+    """The largest record to write; no larger than the brokers' `message.max.bytes`."""
+    compression: Literal["none", "gzip"] = "none"
+
+
+class KafkaTls(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    ca_file: Name | None = None
+    cert_file: Name | None = None
+    key_file: Name | None = None
+
+
+class Sasl(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    username: Name
+    password: Secret
+
+
+class Sqlite(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    path: Name
+    retention: Duration = _default(Duration(7 * 86400))
+    """Records older than this that every group has passed are deleted."""
+    max_message: Size = _default(Size(16 * 2**20))
+
+
+class CreateTopics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    partitions: Positive
+    replication: Positive = 1
+
+
+class Ingress(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Topics that bring events in."""
+
+    topics: Annotated[list[Topic], Meta(min_length=1)]
+    capture: Level = "full"
+    """The level that AHP events from here are taken to have, unless they declare a lower one."""
+
+
+class Route(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Writes the events that match to one topic, cut down to `capture`."""
+
+    topic: Topic
+    match: dict[str, Any] = field(default_factory=dict)
+    capture: Level = "metadata"
+
+
+class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Delivers topics to one backend: exactly one of `http`, `file`, `stdout` and `topic`."""
+
+    topics: Annotated[list[Topic], Meta(min_length=1)]
+    policy: Literal["fail-closed", "fail-open"]
+    """After the deadline: stop at the event and probe, or dead-letter it and go on."""
+    http: HttpBackend | None = None
+    file: FileBackend | None = None
+    stdout: StdoutBackend | None = None
+    topic: Topic | None = None
+    timeout: Duration = _default(Duration(10))
+    """The bound on one attempt, from name resolution to the answer."""
+    deadline: Duration = _default(Duration(10))
+    """How long one event is retried before the policy applies."""
+    retry: Retry = field(default_factory=lambda: Retry())
+    failure_domain: Name | None = None
+    """Sinks of one domain are taken to fail together; left out, a sink is its own domain."""
+
+
+class Retry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    initial: Duration = _default(Duration(0.1))
+    maximum: Duration = _default(Duration(30))
+
+
+class HttpBackend(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An AHP hook backend that takes `hooks/observe` notifications."""
+
+    url: Name
+    bearer: Secret | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    ca_file: Name | None = None
+    cert_file: Name | None = None
+    key_file: Name | None = None
+    allow_private: bool = False
+    """Whether the host may resolve to a private address."""
+    allow_plain_http: bool = False
+    """Whether http may be spoken to another machine."""
+
+
+class FileBackend(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A JSON Lines file."""
+
+    path: Name
+    rotate: Size | None = None
+    """Left out, the file grows without bound."""
+    keep: Positive = 5
+    """How many rotated files stay."""
+
+
+class StdoutBackend(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The standard output of the process, a line a record."""
+
+
+class Failures(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where failed deliveries are recorded: the journal first, then the topic."""
+
+    topic: Topic
+    journal: Name
+    """Path of a SQLite file on this machine."""
+    journal_only: list[Name] = field(default_factory=list)
+    """Sinks whose failures reach no audit sink; the journal alone has them."""
+
+
+class DeadLetters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    topic: Topic
+    capture: Literal["metadata", "full"] = "metadata"
+    """`full` keeps the bytes of what was refused; `metadata` its coordinates and size."""
+
+
+class Metrics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    listen: Name = "127.0.0.1:9464"
+    """`host:port` of /metrics, /healthz and /readyz."""
+
+
+class InputLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    max_bytes: Size = _default(Size(4 * 2**20))
+    max_depth: Positive = 128
