@@ -1,0 +1,70 @@
+"""The shapes of AHP events: JSON Schema (draft-07) documents, and what is in them for capture.
+
+`ahp/*.json` hold `definitions` by subject; a definition is named once in all of them. An event's
+definition is named by its type. Every property of an event carries `x-capture`, on itself or on
+the definition that it refers to (its own wins): `structural`, `token`, `text`, `opaque`, `path`,
+`identity` or `part`. `x-capture-keep` lists the texts that are tokens after all; `x-gaps` marks
+an object that notes its own withheld members in its `gaps`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+Schema = dict[str, Any]
+
+# not importlib.resources: it refuses the folder in an editable install, where the package is a
+# namespace with a second, virtual location
+_FOLDER = Path(__file__).with_name("ahp")
+_SUBJECTS = ("common", "content", "execution", "capabilities", "wrapper")
+_EVENTS = ("session", "model", "tool", "change", "user")
+
+
+def load() -> Schema:
+    """All documents in one: `{"$schema": …, "definitions": {name: schema}}`, references made
+    local (`#/definitions/NAME`). Reads the files again at each call; the caller keeps the result.
+    """
+    definitions: Schema = {}
+    for name in (*_SUBJECTS, *_EVENTS):
+        for key, schema in _read(name)["definitions"].items():
+            if key in definitions:
+                raise ValueError(f"two documents define {key}")
+            definitions[key] = schema
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": definitions}
+
+
+def event_types(schemas: Schema) -> tuple[str, ...]:
+    """The types of AHP events that `schemas` (from `load`) define, in order of definition."""
+    envelope = reference("envelope")
+    return tuple(
+        name
+        for name, schema in schemas["definitions"].items()
+        if envelope in schema.get("allOf", ())
+    )
+
+
+def reference(name: str) -> Schema:
+    """The reference to a definition of `load`'s document."""
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def target(schemas: Schema, schema: Schema) -> Schema:
+    """What a reference refers to, or the schema itself if it is none."""
+    while "$ref" in schema:
+        schema = schemas["definitions"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def _read(name: str) -> Schema:
+    text = _FOLDER.joinpath(f"{name}.json").read_text(encoding="utf-8")
+    document: Schema = json.loads(text, object_hook=_localized)
+    return document
+
+
+def _localized(node: Schema) -> Schema:
+    """A reference into another document, pointing into the one that holds them all."""
+    if "$ref" in node:
+        return {"$ref": "#" + node["$ref"].partition("#")[2]}
+    return node
