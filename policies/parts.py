@@ -27,8 +27,9 @@ def cut_part(part: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
         "mediaType": _bare_media_type(part["mediaType"]),
         "selection": selection,
     }
-    if "category" in part:
-        copy["category"] = part["category"]
+    for name in ("category", "synthesized"):
+        if name in part:
+            copy[name] = part[name]
     if cut.selection == "metadata":
         size = _size(part)
         if size is not None:

@@ -63,7 +63,8 @@ def members_of(schema: Schema, resolve: Resolve) -> dict[str, Member]:
     for branch, conditional in _branches(schema, resolve, conditional=False):
         (sometimes if conditional else always).update(branch.get("required", ()))
         for name, member in branch.get("properties", {}).items():
-            if name not in named or "x-capture" not in _resolved(named[name], resolve):
+            classed = isinstance(member, dict) and "x-capture" in _resolved(member, resolve)
+            if classed and name not in named:  # else it only narrows, or bans, what is named
                 named[name] = member
     if schema.get("minProperties"):
         always.update(named)

@@ -1,0 +1,115 @@
+"""The journal: every failed delivery is written here first, on this machine's own disk.
+
+A bus like any other, with two topics. What is in `FORWARDED` goes on to the failures topic as soon
+as the bus takes it; what is in `KEPT` stays: failures to deliver a failure, and those of sinks
+that no audit sink can speak for (DESIGN §5.4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from hookbus.codecs.headers import Attributes, read_headers, write_headers
+from hookbus.codecs.strict import encode
+from hookbus.policies.failures import HOOK_FAILURE, Affected, Policy, hook_failure
+from hookbus.policies.faults import Reason
+from hookbus.router.persistence import Persistence
+from hookbus.router.types import Bus, Output, Reader, Record, Settlement
+
+_log = logging.getLogger("hookbus.journal")
+
+FORWARDED: Final = "failures"
+KEPT: Final = "failures.kept"
+TOPICS: Final = (FORWARDED, KEPT)
+GROUP: Final = "forwarder"
+
+_BATCH: Final = 200
+_WAIT: Final = 0.5
+
+
+class Journal:
+    """Records failed deliveries durably. `now` is the wall clock, in seconds since the epoch."""
+
+    def __init__(self, bus: Bus, *, version: str, now: Callable[[], float]) -> None:
+        self._bus = bus
+        self._version = version
+        self._now = now
+
+    async def record(
+        self, record: Record, sink: str, reason: Reason, policy: Policy, *, forward: bool
+    ) -> None:
+        """Durable on return. A failure to deliver a `hook.failure` is never forwarded."""
+        attributes, event = read_headers(record.headers), _lenient(record.value)
+        affected = _affected(record, attributes, event)
+        time = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+        failure = hook_failure(
+            affected, sink, reason, policy, time=time.replace("+00:00", "Z"), version=self._version
+        )
+        topic = FORWARDED if forward and not _is_failure(attributes, event) else KEPT
+        await self._bus.publish([_output(topic, failure)])
+        _log.warning(
+            "delivery failed",
+            extra={"sink": sink, "reason": reason, "policy": policy, "topic": record.topic,
+                   "partition": record.partition, "offset": record.offset},
+        )  # fmt: skip
+
+
+async def forward(
+    journal: Reader, bus: Bus, topic: str, persist: Persistence, stop: asyncio.Event
+) -> None:
+    """Move journaled failures to the failures topic until `stop` is set; survives a bus that is
+    away, because nothing is settled in the journal before the bus has it."""
+    while not stop.is_set():
+        records = await persist(lambda: journal.receive(_BATCH, _WAIT))
+        if records:
+            outputs = [
+                Output(topic, record.key, record.value, record.headers)
+                for record in records
+                if record.value is not None
+            ]
+            await persist(lambda: bus.publish(outputs))  # noqa: B023 - awaited in this turn
+            await persist(lambda: journal.settle([Settlement(r) for r in records]))  # noqa: B023
+
+
+def _output(topic: str, failure: dict[str, Any]) -> Output:
+    headers = write_headers(
+        Attributes(
+            id=failure["id"],
+            source=failure["source"],
+            type=HOOK_FAILURE,
+            time=failure["time"],
+            capture="metadata",
+        )
+    )
+    return Output(topic, failure["source"].encode(), encode(failure), headers)
+
+
+def _lenient(value: bytes | None) -> Any:
+    """The value if it is JSON: what a sink subscribes to need not have come through the router."""
+    try:
+        return orjson.loads(value or b"")
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _is_failure(attributes: Attributes | None, event: Any) -> bool:
+    if attributes is not None:
+        return attributes.type == HOOK_FAILURE
+    return isinstance(event, dict) and event.get("type") == HOOK_FAILURE
+
+
+def _affected(record: Record, attributes: Attributes | None, event: Any) -> Affected:
+    """The identity of the event; of a record that has none, its coordinates."""
+    session = event.get("session") if isinstance(event, dict) else None
+    session_id = session.get("id") if isinstance(session, dict) else session
+    if not isinstance(session_id, str) or not session_id:
+        session_id = None
+    if attributes is not None:
+        return Affected(attributes.source, attributes.id, session_id)
+    return Affected(f"urn:hookbus:{record.topic}", f"{record.partition}-{record.offset}")

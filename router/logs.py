@@ -1,0 +1,41 @@
+"""Structured logs: one JSON object a line on stderr; fields are chosen by us, never by an event."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """`time`, `level`, `logger`, `message`, then the fields given as `extra`.
+
+    Of an exception only the types are shown: its text may quote what it failed on.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update((k, v) for k, v in vars(record).items() if k not in _STANDARD)
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+        return orjson.dumps(line, default=str).decode()
+
+
+def configure(level: str = "info") -> None:
+    """Send the logs of the process to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # The client logs each reconnection attempt at error level; the loops say it once, as they
+    # retry.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

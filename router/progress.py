@@ -1,0 +1,95 @@
+"""Whether the loops move: what /healthz and /readyz answer (DESIGN §5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hookbus.router.types import Partition
+
+Clock = Callable[[], float]
+"""Seconds, monotonic."""
+
+
+class Progress:
+    """The progress of one loop, partition by partition.
+
+    A partition with records in hand moves when a record of it is settled or an attempt at it ends,
+    well or badly: a sink that waits for its backend is alive. One that does neither for `patience`
+    seconds is stuck.
+    """
+
+    def __init__(self, clock: Clock, patience: float) -> None:
+        self._clock = clock
+        self._patience = patience
+        self._moved: dict[Partition, float] = {}
+        self._joined = False
+        self._bus_ok = False
+        self._held_up: set[Partition | None] = set()
+
+    def joined(self) -> None:
+        """The loop is a member of its group, and the bus answers."""
+        self._joined = self._bus_ok = True
+
+    def bus_answers(self, answers: bool) -> None:
+        self._bus_ok = answers
+
+    def took(self, partition: Partition) -> None:
+        """Records of a partition are in hand."""
+        self._moved.setdefault(partition, self._clock())
+
+    def moved(self, partition: Partition) -> None:
+        if partition in self._moved:
+            self._moved[partition] = self._clock()
+
+    def done(self, partition: Partition) -> None:
+        """Nothing of a partition is in hand any more."""
+        self._moved.pop(partition, None)
+
+    def held_up(self, lane: Partition | None, *, by_route_fault: bool) -> None:
+        """Whether a lane of a sink waits for its backend."""
+        (self._held_up.add if by_route_fault else self._held_up.discard)(lane)
+
+    def stuck(self) -> list[Partition]:
+        limit = self._clock() - self._patience
+        return [partition for partition, moved in self._moved.items() if moved < limit]
+
+    @property
+    def ready(self) -> bool:
+        """Member of the group, and the bus answers."""
+        return self._joined and self._bus_ok
+
+    @property
+    def delivering(self) -> bool:
+        """Nothing waits for the backend."""
+        return not self._held_up
+
+
+class Health:
+    """The progress of all loops of a process; `required` names those whose backend must answer for
+    the process to be ready: the audit sinks."""
+
+    def __init__(self, loops: dict[str, Progress], required: Iterable[str]) -> None:
+        self._loops = loops
+        self._required = frozenset(required)
+
+    def unhealthy(self) -> list[str]:
+        """Why the process should be restarted; empty if it should not."""
+        return [
+            f"{name}: no progress on {partition.topic}/{partition.number}"
+            for name, progress in self._loops.items()
+            for partition in progress.stuck()
+        ]
+
+    def unready(self) -> list[str]:
+        """Why the process can't do its work now; empty if it can."""
+        reasons = [
+            f"{name}: not joined, or the bus does not answer"
+            for name, progress in self._loops.items()
+            if not progress.ready
+        ]
+        reasons += [
+            f"{name}: an audit sink whose backend does not take events"
+            for name, progress in self._loops.items()
+            if name in self._required and not progress.delivering
+        ]
+        return reasons

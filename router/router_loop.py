@@ -1,0 +1,89 @@
+"""The router loop: ingress topics in, route topics and dead letters out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from hookbus.router.metrics import Metrics
+from hookbus.router.persistence import Persistence
+from hookbus.router.pipeline import Outcome, Pipeline
+from hookbus.router.progress import Progress
+from hookbus.router.types import Reader, Record, Settlement
+
+NAME: Final = "router"
+
+_BATCH: Final = 500
+_WAIT: Final = 0.5
+_SLICE: Final = 50
+"""Records between two chances for other tasks, such as the answer to /healthz, to run."""
+
+
+class RouterLoop:
+    """One member of the router's consumer group."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        pipeline: Pipeline,
+        *,
+        ingress_of: Mapping[str, str],
+        routes: Sequence[str],
+        metrics: Metrics,
+        progress: Progress,
+        clock: Callable[[], float],
+    ) -> None:
+        self._reader = reader
+        self._pipeline = pipeline
+        self._ingress_of = ingress_of
+        self._routes = tuple(routes)
+        self._metrics = metrics
+        self._progress = progress
+        self._clock = clock
+        self._persist = Persistence(NAME, metrics, progress)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; what is in hand then is settled first."""
+        self._progress.joined()
+        while not stop.is_set():
+            records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
+            if records:
+                await self._process(records)
+
+    async def _process(self, records: list[Record]) -> None:
+        partitions = {record.home for record in records}
+        self._count_received(records)
+        for partition in partitions:
+            self._progress.took(partition)
+        try:
+            outcomes = await self._outcomes(records)
+            await self._settle(records, outcomes)
+        finally:
+            self._metrics.in_flight(NAME, -len(records))
+            for partition in partitions:
+                self._progress.done(partition)
+        for outcome in outcomes:
+            self._metrics.routed(outcome, self._routes)
+
+    def _count_received(self, records: list[Record]) -> None:
+        self._metrics.in_flight(NAME, len(records))
+        for topic, count in Counter(record.topic for record in records).items():
+            self._metrics.received(self._ingress_of[topic], count)
+
+    async def _outcomes(self, records: list[Record]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for start in range(0, len(records), _SLICE):
+            outcomes += [self._pipeline.step(record) for record in records[start : start + _SLICE]]
+            await asyncio.sleep(0)
+        return outcomes
+
+    async def _settle(self, records: list[Record], outcomes: list[Outcome]) -> None:
+        settlements = [
+            Settlement(record, outcome.outputs)
+            for record, outcome in zip(records, outcomes, strict=True)
+        ]
+        started = self._clock()
+        await self._persist(lambda: self._reader.settle(settlements))
+        self._metrics.settled(NAME, self._clock() - started)

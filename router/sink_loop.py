@@ -1,0 +1,228 @@
+"""A sink loop: topics in, deliveries to one backend out, and what happens when they fail.
+
+Records go one after another: each partition in a lane of its own where the sink can work on
+several, otherwise all in one. A message fault dead-letters the event at once. A route
+fault is retried with backoff until the sink's deadline, counted from the start of the outage; then
+`fail-open` dead-letters the event and goes on, and `fail-closed` stays at it and probes. Either
+way the failure is in the journal before anything else happens (DESIGN §5.4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import orjson
+from msgspec import Struct
+
+from hookbus.policies.backoff import delays, patient
+from hookbus.policies.failures import HOOK_FAILURE, Domains, Policy, named_backend
+from hookbus.policies.faults import Fault
+from hookbus.router.dead_letters import DeadLetterOffice
+from hookbus.router.journal import Journal
+from hookbus.router.metrics import Metrics
+from hookbus.router.persistence import Persistence
+from hookbus.router.progress import Progress
+from hookbus.router.sinks.contract import Delivery, Sink
+from hookbus.router.types import Partition, Reader, Record, Settlement
+
+Lane = Partition | None
+"""Records that are delivered in one sequence: a partition's, or all of them."""
+
+_BATCH: Final = 200
+_WAIT: Final = 0.5
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """How one sink treats its backend; durations in seconds."""
+
+    name: str
+    policy: Policy
+    timeout: float
+    deadline: float
+    first_delay: float
+    longest_delay: float
+    forward: bool
+    """Whether its failures go on from the journal to the failures topic."""
+
+
+class _Outage:
+    """A backend that doesn't take a lane's events, from the first route fault on."""
+
+    def __init__(self, since: float, waits: Iterator[float]) -> None:
+        self.since = since
+        self.waits = waits
+        self.stopped_at: int | None = None
+        """The offset at which a fail-closed sink has stopped."""
+
+
+class SinkLoop:
+    """One member of one sink's consumer group."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        sink: Sink,
+        terms: Terms,
+        *,
+        domains: Domains,
+        office: DeadLetterOffice,
+        journal: Journal,
+        metrics: Metrics,
+        progress: Progress,
+        clock: Callable[[], float],
+    ) -> None:
+        self._reader = reader
+        self._sink = sink
+        self._terms = terms
+        self._domains = domains
+        self._office = office
+        self._journal = journal
+        self._metrics = metrics
+        self._progress = progress
+        self._clock = clock
+        self._loop = f"sink:{terms.name}"
+        self._persist = Persistence(self._loop, metrics, progress)
+        self._outages: dict[Lane, _Outage] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; a delivery in progress then is finished and settled first."""
+        self._progress.joined()
+        while not stop.is_set():
+            records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
+            async with asyncio.TaskGroup() as group:
+                for lane, waiting in self._lanes(records).items():
+                    group.create_task(self._drive(lane, waiting, stop))
+
+    def _lanes(self, records: list[Record]) -> Mapping[Lane, list[Record]]:
+        """Records that have to be delivered one after another."""
+        lanes: dict[Lane, list[Record]] = defaultdict(list)
+        for record in records:
+            lanes[record.home if self._sink.concurrent else None].append(record)
+        return lanes
+
+    async def _drive(self, lane: Lane, records: list[Record], stop: asyncio.Event) -> None:
+        partitions = {record.home for record in records}
+        self._metrics.in_flight(self._loop, len(records))
+        for partition in partitions:
+            self._progress.took(partition)
+        try:
+            waiting = await self._set_aside_own_failures(records)
+            while waiting and not stop.is_set():
+                waiting = self._still_ours(await self._advance(lane, waiting, stop))
+        finally:
+            if not self._still_ours(records):
+                self._end_outage(lane)
+            self._metrics.in_flight(self._loop, -len(records))
+            for partition in partitions:
+                self._progress.done(partition)
+
+    def _still_ours(self, records: list[Record]) -> list[Record]:
+        assigned = self._reader.assigned()
+        return [record for record in records if record.home in assigned]
+
+    async def _set_aside_own_failures(self, records: list[Record]) -> list[Record]:
+        """A backend is never the one relied on for its own failure, or one of its domain's."""
+        excluded = [record for record in records if self._is_own_failure(record)]
+        if not excluded:
+            return records
+        await self._settle([Settlement(record) for record in excluded])
+        self._metrics.excluded(self._terms.name, len(excluded))
+        offsets = {record.offset for record in excluded}
+        return [record for record in records if record.offset not in offsets]
+
+    def _is_own_failure(self, record: Record) -> bool:
+        event_type = dict(record.headers).get("ce_type")
+        if record.value is None or event_type not in (None, HOOK_FAILURE.encode()):
+            return False
+        with suppress(orjson.JSONDecodeError):
+            backend = named_backend(orjson.loads(record.value))
+            return backend is not None and self._domains.share(self._terms.name, backend)
+        return False
+
+    async def _advance(
+        self, lane: Lane, waiting: list[Record], stop: asyncio.Event
+    ) -> list[Record]:
+        """One attempt and what follows from it; returns what still waits."""
+        delivery = await self._attempt(waiting)
+        for partition in {record.home for record in waiting}:
+            self._progress.moved(partition)
+        if delivery.delivered:
+            await self._settle([Settlement(record) for record in waiting[: delivery.delivered]])
+            self._end_outage(lane)
+        waiting = waiting[delivery.delivered :]
+        if delivery.fault is None:
+            return waiting
+        if await self._is_given_up(lane, waiting[0], delivery.fault):
+            return waiting[1:]
+        await self._pause(lane, delivery.fault, stop)
+        return waiting
+
+    async def _attempt(self, records: Sequence[Record]) -> Delivery:
+        started = self._clock()
+        delivery = await self._sink.deliver(records, self._terms.timeout)
+        self._metrics.attempted(
+            self._terms.name, delivery.delivered, delivery.fault, self._clock() - started
+        )
+        return delivery
+
+    async def _is_given_up(self, lane: Lane, record: Record, fault: Fault) -> bool:
+        """Apply the fault and, after the deadline, the policy to the record it stopped at."""
+        if fault.kind == "message":  # the backend answers, so an outage is over
+            self._end_outage(lane)
+            await self._give_up(record, fault)
+            return True
+        outage = self._outages.get(lane)
+        if outage is None:
+            waits = delays(self._terms.first_delay, self._terms.longest_delay, random.random)
+            outage = self._outages[lane] = _Outage(self._clock(), waits)
+            self._progress.held_up(lane, by_route_fault=True)
+        if self._clock() - outage.since < self._terms.deadline:
+            return False
+        if self._terms.policy == "fail-open":
+            await self._give_up(record, fault)
+            return True
+        if outage.stopped_at is None:
+            await self._record_failure(record, fault)
+            outage.stopped_at = record.offset
+            self._metrics.stopped(self._terms.name, +1)
+        return False
+
+    async def _give_up(self, record: Record, fault: Fault) -> None:
+        await self._record_failure(record, fault)
+        letter = self._office.undelivered(record, self._terms.name, fault.reason, fault.kind)
+        await self._settle([Settlement(record, (letter,))])
+        self._metrics.dead_lettered(self._terms.name)
+
+    async def _record_failure(self, record: Record, fault: Fault) -> None:
+        terms = self._terms
+        await self._persist(
+            lambda: self._journal.record(
+                record, terms.name, fault.reason, terms.policy, forward=terms.forward
+            )
+        )
+        self._metrics.failure_recorded(terms.name, fault.reason)
+
+    async def _pause(self, lane: Lane, fault: Fault, stop: asyncio.Event) -> None:
+        """Wait before the next attempt, at most until `stop` is set."""
+        wait = patient(
+            next(self._outages[lane].waits), fault.retry_after, self._terms.longest_delay
+        )
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), wait)
+
+    def _end_outage(self, lane: Lane) -> None:
+        outage = self._outages.pop(lane, None)
+        if outage is not None:
+            self._progress.held_up(lane, by_route_fault=False)
+            if outage.stopped_at is not None:
+                self._metrics.stopped(self._terms.name, -1)
+
+    async def _settle(self, settlements: list[Settlement]) -> None:
+        started = self._clock()
+        await self._persist(lambda: self._reader.settle(settlements))
+        self._metrics.settled(self._loop, self._clock() - started)

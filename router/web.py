@@ -1,0 +1,64 @@
+"""The HTTP server for operators: /metrics, /healthz and /readyz."""
+
+from __future__ import annotations
+
+import logging
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from hookbus.router.errors import StartupError
+from hookbus.router.progress import Health
+
+_log = logging.getLogger("hookbus.web")
+
+
+class OperatorServer:
+    """Answers on `listen` (`host:port`; port 0 takes a free one, see `address`)."""
+
+    def __init__(self, listen: str, registry: CollectorRegistry, health: Health) -> None:
+        self._host, _, port = listen.rpartition(":")
+        self._port = int(port)
+        self._registry = registry
+        self._health = health
+        self._runner: web.AppRunner | None = None
+        self.address = listen
+
+    async def start(self) -> None:
+        """Raises StartupError if the address can't be had."""
+        app = web.Application()
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host.strip("[]"), self._port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise StartupError(
+                f"metrics.listen {self.address}: {error.strerror or 'not available'}"
+            ) from error
+        self._port = self._runner.addresses[0][1]
+        self.address = f"{self._host}:{self._port}"
+        _log.info("metrics served", extra={"address": self.address})
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body = generate_latest(self._registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return _answer(self._health.unhealthy())
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        return _answer(self._health.unready())
+
+
+def _answer(reasons: list[str]) -> web.Response:
+    return web.Response(text="\n".join(reasons or ["ok"]) + "\n", status=503 if reasons else 200)
