@@ -4,6 +4,7 @@
     ├── ConfigError        the configuration is wrong; holds every problem   (exit code 2)
     ├── StartupError       the service can't start as configured             (exit code 3)
     │   └── TopicsMissing  topics don't exist and may not be created
+    ├── OutputTooLarge     a record is larger than the bus takes; nothing of its call was sent
     ├── BusUnavailable     the bus doesn't answer now; the call may be repeated
     └── BusFatal           this process can't go on with the bus             (exit code 4)
 
@@ -40,6 +41,11 @@ class TopicsMissing(StartupError):  # noqa: N818 - reads as what happened
         super().__init__(
             f"missing topics: {', '.join(self.topics)}; create them, or set bus.create_topics"
         )
+
+
+class OutputTooLarge(HookbusError, ValueError):  # noqa: N818 - reads as what happened
+    """A record is larger than the bus takes. Raised before anything of the call is sent, unless
+    the broker's own limit is below the configured one."""
 
 
 class BusUnavailable(HookbusError):  # noqa: N818 - reads as what happened

@@ -40,11 +40,12 @@ class Record(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What is to be appended to a topic; records with the same key share a partition."""
+    """What is to be appended to a topic; records with the same key share a partition. `value` is
+    None for a tombstone, which only a compacted topic wants."""
 
     topic: str
     key: bytes | None
-    value: bytes
+    value: bytes | None
     headers: Headers = ()
 
 

@@ -1,0 +1,91 @@
+"""The Kafka bus."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+
+from hookbus.router.buses.kafka_admin import Numbers, ensure_topics
+from hookbus.router.buses.kafka_client import client_options, milliseconds
+from hookbus.router.buses.kafka_producer import KafkaPublisher
+from hookbus.router.buses.kafka_reader import KafkaReader
+from hookbus.router.buses.kafka_scan import scan_topic
+from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
+from hookbus.router.types import Output, Reader, Record
+
+
+class KafkaBus:
+    """Kafka, or a broker that speaks its protocol. At least once; `create_topics` says how missing
+    topics are made, without it they are refused.
+
+    Every call ends within `settings.request_timeout` or raises BusUnavailable; BusFatal says that
+    this process can't go on. `close()` ends within `settings.close_timeout` for each client.
+    """
+
+    def __init__(self, settings: KafkaSettings, *, create_topics: NewTopics | None = None) -> None:
+        self._settings = settings
+        self._create_topics = create_topics
+        self._publisher = KafkaPublisher(settings)
+        self._numbers: Numbers = {}
+        self._readers: list[KafkaReader] = []
+
+    async def open(self, topics: Sequence[str]) -> None:
+        self._numbers |= await ensure_topics(self._settings, topics, self._create_topics)
+        await self._publisher.start()
+
+    async def reader(self, group: str, topics: Sequence[str]) -> Reader:
+        await self._require(topics)
+        reader = KafkaReader(
+            AIOKafkaConsumer(**self._reading(), **self._membership(group)),
+            self._publisher,
+            self._settings,
+        )
+        self._readers.append(reader)
+        try:
+            await reader.start(topics)
+        except BaseException:
+            await reader.close()
+            raise
+        return reader
+
+    async def publish(self, outputs: Sequence[Output]) -> None:
+        await self._require({output.topic for output in outputs})
+        await self._publisher.publish(outputs)
+
+    async def scan(self, topic: str, *, follow: bool) -> AsyncIterator[Record]:
+        await self._require([topic])
+        consumer = AIOKafkaConsumer(**self._reading())
+        records = scan_topic(consumer, self._settings, topic, self._numbers[topic], follow=follow)
+        async with aclosing(records):
+            async for record in records:
+                yield record
+
+    async def close(self) -> None:
+        for reader in self._readers:
+            await reader.close()
+        self._readers.clear()
+        await self._publisher.close()
+
+    async def _require(self, topics: Sequence[str] | set[str]) -> None:
+        unknown = [topic for topic in topics if topic not in self._numbers]
+        if unknown:
+            self._numbers |= await ensure_topics(self._settings, unknown, None)
+
+    def _reading(self) -> dict[str, Any]:
+        return client_options(self._settings) | {
+            "auto_offset_reset": "earliest",
+            "isolation_level": "read_committed",
+            "enable_auto_commit": False,
+            "max_partition_fetch_bytes": max(1024 * 1024, self._settings.max_message_bytes),
+        }
+
+    def _membership(self, group: str) -> dict[str, Any]:
+        return {
+            "group_id": group,
+            "group_instance_id": self._settings.group_instance_id,
+            "session_timeout_ms": milliseconds(self._settings.session_timeout),
+            "heartbeat_interval_ms": milliseconds(min(3.0, self._settings.session_timeout / 3)),
+        }

@@ -1,0 +1,83 @@
+"""Finds out which topics exist and makes the missing ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any, Final
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
+from aiokafka.errors import (  # type: ignore[import-untyped]
+    NoError,
+    TopicAlreadyExistsError,
+    for_code,
+)
+
+from hookbus.router.buses.kafka_client import bounded, client_options, diagnose, mapped
+from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
+from hookbus.router.errors import BusUnavailable, StartupError, TopicsMissing
+
+_POLL: Final = 0.05
+
+Numbers = dict[str, tuple[int, ...]]
+"""Topic name to the numbers of its partitions that have a leader."""
+
+
+async def ensure_topics(
+    settings: KafkaSettings, topics: Collection[str], create: NewTopics | None
+) -> Numbers:
+    """The partitions of `topics`. Raises TopicsMissing unless `create` says how to make them,
+    StartupError if the cluster refuses to, BusUnavailable, or BusFatal."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    try:
+        try:
+            await bounded(admin.start(), settings.request_timeout, "connecting to Kafka")
+        except BusUnavailable as error:
+            raise await diagnose(settings, error) from error
+        found = await bounded(_numbers(admin), settings.request_timeout, "listing topics")
+        missing = [topic for topic in topics if topic not in found]
+        if missing and create is None:
+            raise TopicsMissing(missing)
+        if missing and create is not None:
+            await bounded(
+                _create(admin, missing, create), settings.request_timeout, "creating topics"
+            )
+            found = await bounded(
+                _appear(admin, missing), settings.request_timeout, "waiting for new topics"
+            )
+    finally:
+        await bounded(admin.close(), settings.close_timeout, "closing")
+    return {topic: found[topic] for topic in topics}
+
+
+async def _numbers(admin: AIOKafkaAdminClient) -> Numbers:
+    cluster = await admin._client.fetch_all_metadata()
+    return {
+        topic: tuple(sorted(cluster.available_partitions_for_topic(topic) or ()))
+        for topic in cluster.topics()
+    }
+
+
+async def _create(admin: AIOKafkaAdminClient, missing: list[str], create: NewTopics) -> None:
+    answer = await admin.create_topics(
+        [NewTopic(topic, create.partitions, create.replication) for topic in missing]
+    )
+    for topic, code, *_ in answer.topic_errors:
+        _judge(topic, for_code(code))
+
+
+def _judge(topic: str, error: Any) -> None:
+    if error in (NoError, TopicAlreadyExistsError):  # another process may be faster
+        return
+    if error.retriable:
+        raise mapped(error(), "creating topics")
+    raise StartupError(f"the topic {topic} can't be created: {error.__name__}")
+
+
+async def _appear(admin: AIOKafkaAdminClient, topics: list[str]) -> Numbers:
+    """Wait until the new topics have leaders; without, the first publish would fail."""
+    while True:
+        found = await _numbers(admin)
+        if all(found.get(topic) for topic in topics):
+            return found
+        await asyncio.sleep(_POLL)

@@ -1,0 +1,126 @@
+"""The edge to aiokafka: connection options, deadlines, and what its errors mean for us."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+from aiokafka import errors  # type: ignore[import-untyped]
+from aiokafka.conn import collect_hosts, create_conn  # type: ignore[import-untyped]
+from aiokafka.helpers import create_ssl_context  # type: ignore[import-untyped]
+
+from hookbus.router.buses.kafka_settings import KafkaSettings
+from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, OutputTooLarge
+
+log = logging.getLogger("hookbus.bus")
+T = TypeVar("T")
+
+# Nothing that waiting could cure; everything else is worth another try.
+_FATAL: Final = (
+    errors.AuthenticationFailedError,
+    errors.AuthenticationMethodNotSupported,
+    errors.ClusterAuthorizationFailedError,
+    errors.GroupAuthorizationFailedError,
+    errors.IllegalSaslStateError,
+    errors.InconsistentGroupProtocolError,
+    errors.IncompatibleBrokerVersion,
+    errors.InvalidGroupIdError,
+    errors.InvalidSessionTimeoutError,
+    errors.InvalidTopicError,
+    errors.ProducerFenced,
+    errors.SaslAuthenticationFailed,
+    errors.TopicAuthorizationFailedError,
+    errors.TransactionalIdAuthorizationFailed,
+    errors.UnsupportedCodecError,
+    errors.UnsupportedSaslMechanismError,
+    errors.UnsupportedVersionError,
+)
+
+
+def client_options(settings: KafkaSettings) -> dict[str, Any]:
+    """The keyword arguments that every aiokafka client takes. Raises BusFatal if a certificate
+    or key file can't be used."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "client_id": settings.client_id,
+        "request_timeout_ms": milliseconds(settings.request_timeout),
+        "security_protocol": settings.protocol,
+    }
+    if settings.protocol in ("SSL", "SASL_SSL"):
+        options["ssl_context"] = _ssl_context(settings)
+    if settings.protocol.startswith("SASL_"):
+        options["sasl_mechanism"] = settings.mechanism
+        options["sasl_plain_username"] = settings.username
+        options["sasl_plain_password"] = settings.password
+    return options
+
+
+def milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+async def bounded(work: Awaitable[T], seconds: float, what: str) -> T:
+    """Await `work` under a deadline. Raises BusUnavailable or BusFatal, saying what was tried."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except (errors.KafkaError, OSError) as error:  # TimeoutError is an OSError
+        raise mapped(error, what) from error
+
+
+def mapped(error: BaseException, what: str) -> HookbusError:
+    """Our error for one of aiokafka's or the network's. Texts of brokers are not repeated: they
+    can hold names of topics and users, not content, but their length is not ours."""
+    if isinstance(error, HookbusError):
+        return error
+    name = type(error).__name__
+    if isinstance(error, errors.MessageSizeTooLargeError | errors.RecordTooLargeError):
+        return OutputTooLarge(f"{what}: the broker refuses a record of this size")
+    if isinstance(error, _FATAL) or _is_dead(error):
+        return BusFatal(f"{what}: {name}")
+    if isinstance(error, TimeoutError):
+        return BusUnavailable(f"{what}: no answer in time")
+    return BusUnavailable(f"{what}: {name}")
+
+
+async def diagnose(settings: KafkaSettings, found: BusUnavailable) -> HookbusError:
+    """Why the cluster can't be reached: aiokafka's bootstrap hides a refused login or certificate
+    behind a connection error, so each server is asked once more."""
+    if settings.protocol == "PLAINTEXT":
+        return found
+    options = client_options(settings)
+    del options["bootstrap_servers"]
+    for host, port, _ in collect_hosts(settings.bootstrap_servers):
+        try:
+            connection = await bounded(
+                create_conn(host, port, **options), settings.request_timeout, "the login"
+            )
+        except BusFatal as fatal:
+            return fatal
+        except BusUnavailable as passing:
+            if isinstance(passing.__cause__, ssl.SSLCertVerificationError):
+                return BusFatal("the login: the broker's certificate is not trusted")
+        else:
+            connection.close()
+    return found
+
+
+def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
+    try:
+        context: ssl.SSLContext = create_ssl_context(
+            cafile=settings.ca_file, certfile=settings.cert_file, keyfile=settings.key_file
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise BusFatal(f"the TLS files can't be used: {type(error).__name__}") from error
+    return context
+
+
+def _is_dead(error: BaseException) -> bool:
+    """Whether a consumer has lost its coordination task. aiokafka wraps what killed it, and says
+    so in the text only."""
+    return isinstance(error, errors.KafkaError) and "Unexpected error during coordination" in str(
+        error
+    )

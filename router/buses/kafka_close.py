@@ -1,0 +1,72 @@
+"""Ends aiokafka clients within a bound, whether or not the broker is still there.
+
+Their `stop()` waits for the broker, for ever if need be (aiokafka #1101). After the deadline the
+connections are closed without it: a group member then leaves when its session times out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+
+log = logging.getLogger("hookbus.bus")
+
+_FORCED: Final = 1.0  # seconds for each step that no longer needs the broker
+
+
+async def stop_consumer(consumer: AIOKafkaConsumer, seconds: float) -> None:
+    """Leave the group and close; commits nothing."""
+    if await _within(consumer.stop(), seconds):
+        return
+    log.warning("a Kafka consumer did not stop in time; its connections are closed")
+    coordinator = getattr(consumer, "_coordinator", None)
+    for name in ("_coordination_task", "_heartbeat_task", "_commit_refresh_task"):
+        await _cancel(getattr(coordinator, name, None))
+    fetcher = getattr(consumer, "_fetcher", None)
+    if fetcher is not None:
+        await _within(fetcher.close(), _FORCED)
+    await _within(consumer._client.close(), _FORCED)
+
+
+async def stop_producer(producer: AIOKafkaProducer, seconds: float) -> None:
+    """Close; what is not acknowledged by now counts as not published."""
+    if await _within(producer.stop(), seconds):
+        return
+    log.warning("a Kafka producer did not stop in time; its connections are closed")
+    await drop_producer(producer)
+
+
+async def drop_producer(producer: AIOKafkaProducer) -> None:
+    """Close without waiting for what is in flight: nobody will ask for its outcome."""
+    producer._closed = True
+    accumulator = producer._message_accumulator
+    accumulator.fail_all(KafkaError("the producer was given up"))
+    await _cancel(producer._sender.sender_task)
+    await _within(producer.client.close(), _FORCED)
+
+
+async def _within(work: Awaitable[Any], seconds: float) -> bool:
+    """Whether `work` ended in time. An error is an end as well: there is nobody to retry for."""
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        return False
+    except (KafkaError, OSError) as error:
+        log.info("while closing: %s", type(error).__name__)
+    return True
+
+
+async def _cancel(task: asyncio.Task[Any] | None) -> None:
+    if task is None:
+        return
+    task.cancel()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_FORCED):
+            await asyncio.wait([task])

@@ -1,0 +1,45 @@
+"""What hookbus has to know to talk to a Kafka cluster."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+_HEADROOM: Final = 16 * 1024  # for keys, headers and the batch envelope, below the broker's 1 MiB
+
+
+class NewTopics(Struct, frozen=True):
+    """How missing topics are made."""
+
+    partitions: int
+    replication: int
+
+
+class KafkaSettings(Struct, frozen=True, kw_only=True):
+    """Durations are in seconds, sizes in bytes; `password` is the secret itself.
+
+    `request_timeout` bounds every single exchange with the cluster, a publish with all its
+    acknowledgements included. `group_instance_id` asks for static membership: only for processes
+    whose names are stable and unique, because two holders of one id push each other out.
+    """
+
+    bootstrap_servers: str
+    client_id: str = "hookbus"
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    username: str | None = None
+    password: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    session_timeout: float = 10.0
+    request_timeout: float = 15.0
+    close_timeout: float = 5.0
+    max_message_bytes: int = 1024 * 1024 - _HEADROOM
+    compression: Literal["none", "gzip"] = "none"
+    group_instance_id: str | None = None
+
+    def __repr__(self) -> str:
+        # The generated one would show the password in a traceback or a log.
+        return f"KafkaSettings({self.bootstrap_servers!r}, {self.protocol})"

@@ -1,0 +1,269 @@
+"""One member of a consumer group of the embedded bus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hookbus.router.buses import sqlite_group, sqlite_log
+from hookbus.router.errors import BusFatal, BusUnavailable
+from hookbus.router.types import Output, Partition, Record, Settlement
+from hookbus.router.watermark import Watermark
+
+if TYPE_CHECKING:
+    from hookbus.router.buses.sqlite import SqliteBus
+
+log = logging.getLogger("hookbus.bus")
+
+
+class _Held:
+    """A partition during one lease."""
+
+    __slots__ = ("epoch", "fetch", "home", "mark", "partition", "yield_by")
+
+    def __init__(self, partition: int, home: Partition, lease: sqlite_group.Lease) -> None:
+        self.partition = partition
+        self.home = home
+        self.epoch = lease.epoch
+        self.fetch = lease.next
+        self.mark = Watermark()
+        self.yield_by: float | None = None  # owed to another member, at the latest by then
+
+
+class SqliteReader:
+    """Reads what its leases cover, and settles in one transaction: outputs, positions and the
+    check that it still owns the partitions. Exactly-once between topics as long as the records of
+    a partition are settled in order."""
+
+    def __init__(
+        self, bus: SqliteBus, group: int, member: int, topics: Sequence[str], lease: float
+    ) -> None:
+        self._bus = bus
+        self._group = group
+        self._member = member
+        self._topics = tuple(topics)
+        self._lease = lease
+        self._held: dict[int, _Held] = {}
+        self._generation = -1
+        self._turn = 0
+        self._settling = asyncio.Lock()
+        self._renewing = asyncio.Lock()
+        self._hurry = asyncio.Event()  # a partition is owed to somebody who waits for it
+        self._fatal: BusFatal | None = None
+        self._closed = False
+        self._heart: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self._renew()
+        self._heart = asyncio.create_task(self._beat(), name="hookbus-lease")
+
+    async def receive(self, limit: int, wait: float) -> list[Record]:
+        deadline = asyncio.get_running_loop().time() + wait
+        while True:
+            self._check()
+            seen = self._bus.changes.count
+            records = await self._read(limit)
+            left = deadline - asyncio.get_running_loop().time()
+            if records or left <= 0:
+                return records
+            await self._bus.changes.after(seen, left)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        self._check()
+        # A caller that is cancelled must not leave a transaction that nobody remembers.
+        await asyncio.shield(asyncio.ensure_future(self._settle(settlements)))
+
+    def assigned(self) -> frozenset[Partition]:
+        return frozenset(held.home for held in self._held.values())
+
+    async def lag(self) -> Mapping[Partition, int]:
+        held = list(self._held.values())
+
+        def measure(connection: sqlite3.Connection) -> dict[Partition, int]:
+            found = {}
+            for one in held:
+                start, end = sqlite_log.bounds(connection, one.partition)
+                passed = sqlite_group.position(connection, self._group, one.partition)
+                found[one.home] = end - max(passed, start)
+            return found
+
+        measured = await self._bus.reading.read(measure)
+        still = self.assigned()
+        return {home: lag for home, lag in measured.items() if home in still}
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._heart is not None:
+            self._heart.cancel()
+            await asyncio.wait([self._heart])
+        async with self._settling, self._renewing:
+            self._held.clear()
+            try:
+                await self._bus.writing.write(
+                    lambda connection: sqlite_group.leave(connection, self._group, self._member)
+                )
+            except (BusUnavailable, BusFatal) as error:
+                log.warning("left a group without saying so: %s; its leases expire", error)
+        self._bus.forget(self)
+        self._bus.changes.notify()
+
+    async def _read(self, limit: int) -> list[Record]:
+        candidates = [held for held in self._held.values() if held.yield_by is None]
+        self._turn += 1
+        if candidates:  # each partition comes first in its turn, so none starves
+            first = self._turn % len(candidates)
+            candidates = candidates[first:] + candidates[:first]
+
+        def fetch(connection: sqlite3.Connection) -> tuple[int, list[tuple[_Held, list[Record]]]]:
+            generation = sqlite_group.generation(connection, self._group)
+            found, room = [], limit
+            for held in candidates:
+                records = sqlite_log.read(connection, held.home, held.partition, held.fetch, room)
+                found.append((held, records))
+                room -= len(records)
+                if room <= 0:
+                    break
+            return generation, found
+
+        generation, found = await self._bus.reading.read(fetch)
+        received: list[Record] = []
+        for held, records in found:
+            if self._held.get(held.partition) is not held or held.yield_by is not None:
+                continue  # lost while reading
+            for record in records:
+                held.mark.received(record.offset)
+                held.fetch = record.offset + 1
+            received += records
+        if generation != self._generation and not received:
+            await self._renew()
+        return received
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> None:
+        async with self._settling:
+            homes = {held.home: held for held in self._held.values()}
+            offsets: dict[int, list[int]] = {}
+            outputs: list[tuple[int, Output]] = []
+            for settlement in settlements:
+                held = homes.get(settlement.record.home)
+                if held is None or not held.mark.holds(settlement.record.offset):
+                    continue  # of a former lease, or settled before
+                offsets.setdefault(held.partition, []).append(settlement.record.offset)
+                outputs += [(held.partition, output) for output in settlement.outputs]
+            touched = [self._held[partition] for partition in offsets]
+            if not touched:
+                return
+            positions = {
+                held.partition: held.mark.after(offsets[held.partition]) for held in touched
+            }
+
+            def commit(connection: sqlite3.Connection) -> frozenset[int]:
+                owned = frozenset(
+                    held.partition
+                    for held in touched
+                    if sqlite_group.owns(
+                        connection, self._group, self._member, held.partition, held.epoch
+                    )
+                )
+                self._bus.append(
+                    connection, [output for partition, output in outputs if partition in owned]
+                )
+                sqlite_group.advance(
+                    connection,
+                    self._group,
+                    [
+                        (partition, offset)
+                        for partition, offset in positions.items()
+                        if partition in owned and offset is not None
+                    ],
+                )
+                return owned
+
+            owned = await self._bus.writing.write(commit)
+            for held in touched:
+                if held.partition in owned:
+                    for offset in offsets[held.partition]:
+                        held.mark.settled(offset)
+                elif self._held.get(held.partition) is held:
+                    del self._held[held.partition]
+                if held.yield_by is not None:
+                    self._hurry.set()
+        self._bus.changes.notify()
+
+    async def _beat(self) -> None:
+        while True:
+            await self._pause()
+            try:
+                await self._renew()
+            except BusUnavailable as error:
+                log.warning("a lease could not be renewed, trying again: %s", error)
+            except BusFatal as error:
+                self._fatal = error
+                self._bus.changes.notify()
+                return
+
+    async def _pause(self) -> None:
+        owing = any(held.yield_by is not None for held in self._held.values())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), self._lease / (12 if owing else 3))
+        self._hurry.clear()
+
+    async def _renew(self) -> None:
+        async with self._renewing:
+            if self._closed:
+                return
+            now = asyncio.get_running_loop().time()
+            given_up = [held for held in self._held.values() if _is_due(held, now)]
+            standing = await self._bus.writing.write(
+                lambda connection: sqlite_group.renew(
+                    connection,
+                    self._group,
+                    self._member,
+                    self._topics,
+                    self._bus.topics,
+                    [held.partition for held in given_up],
+                    self._bus.now(),
+                    int(self._lease * 1000),
+                )
+            )
+            if self._take(standing, now + self._lease):
+                self._bus.changes.notify()
+
+    def _take(self, standing: sqlite_group.Standing, yield_by: float) -> bool:
+        """Bring what is held in line with the leases; returns whether anything changed."""
+        changed = standing.generation != self._generation
+        self._generation = standing.generation
+        for partition, held in list(self._held.items()):
+            lease = standing.leases.get(partition)
+            if lease is None or lease.epoch != held.epoch:
+                del self._held[partition]
+                changed = True
+        for partition, lease in standing.leases.items():
+            if partition not in self._held:
+                home = self._bus.home(partition)
+                self._held[partition] = _Held(partition, home, lease)
+                changed = True
+            held = self._held[partition]
+            if partition not in standing.surplus:
+                held.yield_by = None
+            elif held.yield_by is None:
+                held.yield_by = yield_by
+                changed = True
+                self._hurry.set()
+        return changed
+
+    def _check(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
+        if self._closed:
+            raise BusFatal("the reader is closed")
+
+
+def _is_due(held: _Held, now: float) -> bool:
+    """Whether a partition that is owed can go: its records are settled, or its time is up."""
+    return held.yield_by is not None and (held.mark.outstanding == 0 or held.yield_by <= now)

