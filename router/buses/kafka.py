@@ -12,7 +12,7 @@ from hookbus.router.buses.kafka_admin import Numbers, ensure_topics
 from hookbus.router.buses.kafka_client import client_options, milliseconds
 from hookbus.router.buses.kafka_producer import KafkaPublisher
 from hookbus.router.buses.kafka_reader import KafkaReader
-from hookbus.router.buses.kafka_scan import scan_topic
+from hookbus.router.buses.kafka_scan import POLL_MS, scan_topic
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.types import Output, Reader, Record
 
@@ -57,7 +57,7 @@ class KafkaBus:
 
     async def scan(self, topic: str, *, follow: bool) -> AsyncIterator[Record]:
         await self._require([topic])
-        consumer = AIOKafkaConsumer(**self._reading())
+        consumer = AIOKafkaConsumer(**self._reading(), fetch_max_wait_ms=POLL_MS)
         records = scan_topic(consumer, self._settings, topic, self._numbers[topic], follow=follow)
         async with aclosing(records):
             async for record in records:

@@ -165,11 +165,11 @@ class KafkaReader:
     ) -> bool:
         """Publish, then commit; whether the group moved. The place for a transaction later."""
         await self._publisher.publish(outputs)
-        reached: dict[TopicPartition, int] = {}
+        reached: dict[TopicPartition, int | None] = {}
         for home, held in touched.items():
             position = held.mark.after(offsets[home])
             # Taken away meanwhile: the commit would move somebody else's position.
-            if self._held.get(home) is held and position != held.committed:
+            if self._held.get(home) is held and position not in (None, held.committed):
                 reached[TopicPartition(*home)] = position
         if reached and not await self._commit(reached):
             return False
@@ -177,7 +177,7 @@ class KafkaReader:
             touched[Partition(*partition)].committed = position
         return True
 
-    async def _commit(self, reached: Mapping[TopicPartition, int]) -> bool:
+    async def _commit(self, reached: Mapping[TopicPartition, int | None]) -> bool:
         try:
             async with asyncio.timeout(self._settings.request_timeout):
                 await self._consumer.commit(dict(reached))
@@ -262,7 +262,9 @@ class KafkaReader:
             if not one.mark.outstanding and not one.buffered and self._held.get(home) is one:
                 # Nothing is in hand: what lies between is markers that nobody will ever receive.
                 passed = max(passed, await self._consumer.position(partition))
-            found[home] = max(0, ends[partition] - passed)
+            # Tansu 0.6 lists the start of the last batch as the end; a fetch tells the truth.
+            end = max(ends[partition], self._consumer.highwater(partition) or 0)
+            found[home] = max(0, end - passed)
         return found
 
     def _drop_buffer(self) -> None:

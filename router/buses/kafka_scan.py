@@ -15,7 +15,7 @@ from hookbus.router.buses.kafka_settings import KafkaSettings
 from hookbus.router.errors import BusUnavailable
 from hookbus.router.types import Record
 
-_POLL_MS: Final = 500
+POLL_MS: Final = 100  # how long an empty partition may hold up the end of a scan
 
 
 async def scan_topic(
@@ -32,38 +32,46 @@ async def scan_topic(
         await bounded(consumer.start(), settings.request_timeout, "connecting to Kafka")
         partitions = [TopicPartition(topic, number) for number in numbers]
         consumer.assign(partitions)
-        ends = await bounded(
-            consumer.end_offsets(partitions), settings.request_timeout, "looking for the end"
-        )
-        starts = await bounded(
-            consumer.beginning_offsets(partitions),
-            settings.request_timeout,
-            "looking for the start",
-        )
-        open_ends = {one for one in partitions if follow or ends[one] > starts[one]}
-        progress = asyncio.get_running_loop().time()
-        while open_ends:
+        ends: dict[TopicPartition, int] = {}
+        unread = set(partitions)
+        moved = asyncio.get_running_loop().time()
+        while follow or unread:
             fetched = await bounded(
-                consumer.getmany(timeout_ms=_POLL_MS), settings.request_timeout, "scanning"
+                consumer.getmany(timeout_ms=POLL_MS), settings.request_timeout, "scanning"
             )
+            _note_ends(consumer, partitions, ends)
             for partition, messages in fetched.items():
                 for message in messages:
                     if follow or message.offset < ends[partition]:
                         yield record_of(message)
             if follow:
                 continue
-            # The position passes over transaction markers, which no record ever shows.
-            reached = {
-                one
-                for one in open_ends
-                if await bounded(consumer.position(one), settings.request_timeout, "scanning")
-                >= ends[one]
-            }
-            open_ends -= reached
+            for partition in [one for one in unread if one in ends]:
+                # The position passes over transaction markers, which no record ever shows.
+                position = consumer.position(partition)
+                reached = await bounded(position, settings.request_timeout, "scanning")
+                if reached >= ends[partition]:
+                    unread.discard(partition)
             now = asyncio.get_running_loop().time()
-            if fetched or reached:
-                progress = now
-            elif now - progress > settings.request_timeout:
+            if fetched:
+                moved = now
+            elif now - moved > settings.request_timeout:
                 raise BusUnavailable("scanning: the broker has stopped answering")
     finally:
         await stop_consumer(consumer, settings.close_timeout)
+
+
+def _note_ends(
+    consumer: AIOKafkaConsumer,
+    partitions: Sequence[TopicPartition],
+    ends: dict[TopicPartition, int],
+) -> None:
+    """Take the end of each partition from the first answer about it. (Asking with ListOffsets
+    instead isn't safe: Tansu 0.6 answers with the start of the last batch.)"""
+    for partition in partitions:
+        if partition not in ends:
+            end = consumer.last_stable_offset(partition)
+            if end is None or end < 0:
+                end = consumer.highwater(partition)
+            if end is not None:
+                ends[partition] = end

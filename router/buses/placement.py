@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from aiokafka.partitioner import murmur2
+from aiokafka.partitioner import murmur2  # type: ignore[import-untyped]
 
 _CACHED_KEYS = 65_536  # the hash is pure Python, and keys are sources: few, and often repeated
 

@@ -105,7 +105,7 @@ def owns(
     row = connection.execute(
         "SELECT owner, epoch FROM positions WHERE grp = ? AND partition = ?", (group, partition)
     ).fetchone()
-    return row == (member, epoch)
+    return bool(row == (member, epoch))
 
 
 def advance(
