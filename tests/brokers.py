@@ -113,9 +113,7 @@ def kafka() -> Iterator[Broker]:
             check=True,
             capture_output=True,
         )  # fmt: skip
-        yield from _running(
-            Broker("kafka", [*java, "kafka.Kafka", str(properties)], port, folder)
-        )
+        yield from _running(Broker("kafka", [*java, "kafka.Kafka", str(properties)], port, folder))
 
 
 @contextlib.contextmanager
@@ -143,7 +141,7 @@ def _running(broker: Broker) -> Iterator[Broker]:
 
 
 def _spawn(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    # A session of its own: a Ctrl-C for pytest is not one for the broker, which is killed at the end.
+    # A session of its own: a Ctrl-C for pytest is not one for the broker, which is killed later.
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )
@@ -210,6 +208,7 @@ num.network.threads=2
 num.io.threads=4
 auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1

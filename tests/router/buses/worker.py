@@ -1,0 +1,31 @@
+"""A member in a process of its own, for tests that kill it.
+
+worker.py LOCATION hold GROUP TOPIC          receives everything, settles nothing
+worker.py LOCATION copy GROUP TOPIC TARGET   copies records to TARGET in small batches
+
+Prints one line a batch: how many records it has received so far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import rig  # beside this script
+
+
+async def main(location: str, mode: str, group: str, topic: str, target: str = "") -> None:
+    bus = rig.connect(location)
+    await bus.open([topic, target] if target else [topic])
+    reader = await bus.reader(group, [topic])
+    count = 0
+    while True:
+        records = await reader.receive(7, 5.0)
+        if mode == "copy":
+            await reader.settle(rig.done(records, target))
+        count += len(records)
+        print(count, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
