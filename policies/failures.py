@@ -43,7 +43,7 @@ class Domains(Struct, frozen=True):
 
 def failure_id(affected: Affected, backend: str) -> str:
     """The same for every retry of one delivery, so that retries don't multiply the record."""
-    identity = "\0".join((backend, affected.source, affected.id)).encode()
+    identity = f"{backend}\x00{affected.source}\x00{affected.id}".encode()
     return f"hookbus-failure-{hashlib.sha256(identity).hexdigest()[:32]}"
 
 

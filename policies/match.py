@@ -55,7 +55,9 @@ class Filter(Struct, frozen=True):
     def matches(self, event: Mapping[str, Any]) -> bool:
         """Whether the event, a JSON object that need not be valid, passes."""
         read = _aep_attribute if "aep" in event else _ahp_attribute
-        return all(condition.test(read(event, condition.attribute)) for condition in self.conditions)
+        return all(
+            condition.test(read(event, condition.attribute)) for condition in self.conditions
+        )
 
 
 def compile_filter(match: Any) -> Filter:
@@ -89,7 +91,7 @@ def _any_of(tests: list[Test]) -> Test:
 
 
 def _alternative(name: str, wanted: Any) -> Test:
-    if isinstance(wanted, bool) or isinstance(wanted, int):
+    if isinstance(wanted, (bool, int)):
         return _equal(wanted)
     if not isinstance(wanted, str):
         raise InvalidFilter(f"{name}: a value is a string, an integer or a boolean")

@@ -73,7 +73,9 @@ def members_of(schema: Schema, resolve: Resolve) -> dict[str, Member]:
     }
 
 
-def _branches(schema: Schema, resolve: Resolve, *, conditional: bool) -> Iterator[tuple[Schema, bool]]:
+def _branches(
+    schema: Schema, resolve: Resolve, *, conditional: bool
+) -> Iterator[tuple[Schema, bool]]:
     schema = _resolved(schema, resolve)
     yield schema, conditional
     for branch in schema.get("allOf", ()):

@@ -60,8 +60,8 @@ class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     tls: KafkaTls | None = None
     sasl: Sasl | None = None
-    session_timeout: Duration = _default(Duration(30))
-    request_timeout: Duration = _default(Duration(30))
+    session_timeout: Duration = _default(Duration(10))
+    request_timeout: Duration = _default(Duration(15))
     max_message: Size = _default(Size(1_000_000))
     """The largest record to write; no larger than the brokers' `message.max.bytes`."""
     compression: Literal["none", "gzip"] = "none"

@@ -147,7 +147,9 @@ def _python_type(expected: inspect.Type) -> Any:
 
 
 def _annotated(kind: Any, expected: Any, *names: str) -> Any:
-    limits = {name: getattr(expected, name) for name in names if getattr(expected, name) is not None}
+    limits = {
+        name: getattr(expected, name) for name in names if getattr(expected, name) is not None
+    }
     return Annotated[kind, msgspec.Meta(**limits)] if limits else kind
 
 

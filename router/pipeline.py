@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
-from hookbus.codecs.headers import event_headers
+from hookbus.codecs.headers import Attributes, write_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.capture import Rewriter
@@ -78,8 +78,8 @@ class Pipeline:
         self._levels = levels
         self._failures_topic = failures_topic
         self._largest = largest
-        self._all_dead: tuple[Decision, ...] = ("dead_lettered",) * len(routes)
-        self._all_unmatched: tuple[Decision, ...] = ("unmatched",) * len(routes)
+        self._all_dead = _all(routes, "dead_lettered")
+        self._all_unmatched = _all(routes, "unmatched")
 
     def step(self, record: Record) -> Outcome:
         """Never raises for anything that a record may hold."""
@@ -102,7 +102,7 @@ class Pipeline:
                 continue
             granted = grant(level, route.ceiling)
             copy = desk.output(route.topic, granted)
-            if len(copy.value) > self._largest:
+            if copy.value is not None and len(copy.value) > self._largest:
                 outputs.append(self._office.copy_too_large(record, route.name))
                 decisions.append("dead_lettered")
                 continue
@@ -115,11 +115,15 @@ class Pipeline:
             outputs.append(desk.output(self._failures_topic, _FAILURE_GRANT))
         return Outcome(
             tuple(outputs),
-            tuple(decisions) if "filtered" != _only(decisions) else self._all_unmatched,
+            tuple(decisions) if _only(decisions) != "filtered" else self._all_unmatched,
             event_type=event.type,
             levels=tuple(levels),
             malformed_declaration=declaration == "malformed",
         )
+
+
+def _all(routes: tuple[RoutePlan, ...], decision: Decision) -> tuple[Decision, ...]:
+    return tuple(decision for _ in routes)
 
 
 def _only(decisions: list[Decision]) -> Decision | None:
@@ -139,10 +143,18 @@ class _CopyDesk:
     def output(self, topic: str, granted: Grant) -> Output:
         made = self._made.get(granted)
         if made is None:
-            made = self._made[granted] = (copy_of(self._event, granted, self._rewriter),
-                                          event_headers(self._event, granted.level))  # fmt: skip
+            value = copy_of(self._event, granted, self._rewriter)
+            made = self._made[granted] = (value, _headers(self._event, granted.level))
         value, headers = made
         return Output(topic, self._key, value, headers)
+
+
+def _headers(event: Event, level: Level) -> Headers:
+    return write_headers(
+        Attributes(
+            id=event.id, source=event.source, type=event.type, time=event.time, capture=level
+        )
+    )
 
 
 def copy_of(event: Event, granted: Grant, rewriter: Rewriter) -> bytes:

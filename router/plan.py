@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from hookbus.policies.failures import Domains
 from hookbus.policies.match import InvalidFilter, compile_filter
-from hookbus.router.config import BusConfig, Config, SinkConfig
+from hookbus.router.config import BusConfig, Config, HttpBackend, SinkConfig
 from hookbus.router.sinks.addresses import url_problem
+from hookbus.router.sinks.requests import header_problems
 
 _AEP_CATEGORIES: Final = frozenset(
     ("session", "run", "progress", "tool", "delegation", "attention", "agent", "error", "state",
@@ -89,14 +90,14 @@ def _bus_problems(bus: BusConfig) -> Iterator[str]:
 
 def _flow_problems(config: Config) -> Iterator[str]:
     """Topics that would feed back into the router, or belong to hookbus itself."""
-    own = {}
+    own: dict[str, str] = {}
     if config.failures is not None:
         own[config.failures.topic] = "failures.topic"
     if config.dead_letters is not None:
         if config.dead_letters.topic in own:
             yield "dead_letters.topic: is the failures topic"
         own[config.dead_letters.topic] = "dead_letters.topic"
-    ingress = {}
+    ingress: dict[str, str] = {}
     for name, source in config.ingress.items():
         for topic in source.topics:
             if topic in ingress:
@@ -110,7 +111,7 @@ def _flow_problems(config: Config) -> Iterator[str]:
     ]
     for at, topic in written:
         if topic in ingress:
-            yield f"{at}: {topic} is a topic of ingress {ingress[topic]}; events would go in circles"
+            yield f"{at}: {topic} belongs to ingress {ingress[topic]}; events would go in circles"
         if topic in own:
             yield f"{at}: {topic} is {own[topic]}, which hookbus alone writes"
 
@@ -128,7 +129,8 @@ def _route_problems(config: Config, event_types: Collection[str]) -> Iterator[st
             continue
         for wanted in _strings(route.match.get("type")):
             if not _may_occur(wanted, event_types):
-                yield f"routes.{name}.match.type: no event type is {wanted}{_near(wanted, event_types)}"
+                hint = _near(wanted, event_types)
+                yield f"routes.{name}.match.type: no event type is {wanted}{hint}"
 
 
 def _strings(wanted: Any) -> Iterable[str]:
@@ -175,10 +177,17 @@ def _sink_problems(config: Config) -> Iterator[str]:
         if sink.http is not None:
             if letters in sink.topics:
                 yield f"{at}.topics: dead letters are no events; an AHP backend refuses them"
-            problem = url_problem(sink.http.url, allow_plain_http=sink.http.allow_plain_http)
-            if problem:
-                yield f"{at}.http.url: {problem}"
+            yield from (f"{at}.http.{problem}" for problem in _http_problems(sink.http))
     yield from _shared_paths(config)
+
+
+def _http_problems(http: HttpBackend) -> Iterator[str]:
+    problem = url_problem(
+        http.url, allow_plain_http=http.allow_plain_http, allow_private=http.allow_private
+    )
+    if problem:
+        yield f"url: {problem}"
+    yield from header_problems(http.headers, bearer=http.bearer is not None)
 
 
 def _shared_paths(config: Config) -> Iterator[str]:

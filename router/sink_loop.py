@@ -208,10 +208,12 @@ class SinkLoop:
         self._metrics.failure_recorded(terms.name, fault.reason)
 
     async def _pause(self, lane: Lane, fault: Fault, stop: asyncio.Event) -> None:
-        """Wait before the next attempt, at most until `stop` is set."""
-        wait = patient(
-            next(self._outages[lane].waits), fault.retry_after, self._terms.longest_delay
-        )
+        """Wait before the next attempt, at most until the deadline or until `stop` is set."""
+        outage = self._outages[lane]
+        wait = patient(next(outage.waits), fault.retry_after, self._terms.longest_delay)
+        left = outage.since + self._terms.deadline - self._clock()
+        if left > 0:
+            wait = min(wait, left)
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), wait)
 

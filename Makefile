@@ -1,0 +1,50 @@
+# Two commands for a newcomer (`make demo`, `make test`); the others are for work on hookbus.
+# Each environment is made once, and again when pyproject.toml changes.
+
+PYTHON ?= python3
+TEST = .venv-test/bin
+FOLDERS = router codecs policies schemas
+
+.PHONY: demo test test-kafka lint types format clean
+
+demo: .venv-demo/installed
+	@.venv-demo/bin/hookbus demo
+
+test: .venv-test/installed
+	$(TEST)/python -m pytest
+
+# The same tests that `make test` runs on Tansu, on Apache Kafka. Needs Java 17 and Maven.
+test-kafka: .venv-test/installed
+	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka
+
+lint: .venv-test/installed
+	$(TEST)/ruff check .
+	$(TEST)/ruff format --check .
+
+format: .venv-test/installed
+	$(TEST)/ruff check --fix .
+	$(TEST)/ruff format .
+
+# The folders are subpackages of hookbus, which a type checker can't see from the mapping in
+# pyproject.toml: it gets links under their import names.
+types: .venv-test/installed
+	@mkdir -p build/typing/hookbus
+	@for folder in $(FOLDERS); do ln -sfn "$(CURDIR)/$$folder" build/typing/hookbus/$$folder; done
+	cd build/typing && ../../$(TEST)/mypy --config-file ../../pyproject.toml -p hookbus.router -p hookbus.codecs -p hookbus.policies -p hookbus.schemas
+
+.venv-demo/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hookbus needs Python 3.11 or newer; choose one with PYTHON=")'
+	@echo "Installing hookbus into .venv-demo ..."
+	@$(PYTHON) -m venv .venv-demo
+	@.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv-test/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hookbus needs Python 3.11 or newer; choose one with PYTHON=")'
+	@echo "Installing hookbus and its test tools into .venv-test ..."
+	@$(PYTHON) -m venv .venv-test
+	@.venv-test/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@touch $@
+
+clean:
+	rm -rf .venv-demo .venv-test build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

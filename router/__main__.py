@@ -1,0 +1,5 @@
+import sys
+
+from hookbus.router.cli import main
+
+sys.exit(main())

@@ -1,0 +1,211 @@
+"""Puts the parts together that a configuration names. Nothing is opened here."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Callable
+
+from hookbus.codecs.decode import Decoder
+from hookbus.codecs.strict import Limits
+from hookbus.policies.capture import Rewriter
+from hookbus.policies.match import compile_filter
+from hookbus.router.buses.kafka import KafkaBus
+from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
+from hookbus.router.buses.sqlite import SqliteBus
+from hookbus.router.config import BusConfig, Config, DeadLetters, Failures, HttpBackend, SinkConfig
+from hookbus.router.dead_letters import DeadLetterOffice
+from hookbus.router.errors import StartupError
+from hookbus.router.pipeline import Pipeline, RoutePlan
+from hookbus.router.sink_loop import Terms
+from hookbus.router.sinks.contract import Sink
+from hookbus.router.sinks.file import FileSink
+from hookbus.router.sinks.http import HttpSink
+from hookbus.router.sinks.stdout import StdoutSink
+from hookbus.router.sinks.topic import TopicSink
+from hookbus.router.types import Bus
+from hookbus.router.units import Secret
+from hookbus.schemas import loader
+
+_JOURNAL_RETENTION = 30 * 86400.0
+"""Seconds that forwarded failures stay readable in the journal."""
+
+
+def event_types() -> tuple[str, ...]:
+    """The AHP event types that hookbus knows."""
+    return loader.event_types(loader.load())
+
+
+def rewriter() -> Rewriter:
+    schemas = loader.load()
+    definitions = schemas["definitions"]
+    return Rewriter(
+        {name: definitions[name] for name in loader.event_types(schemas)},
+        lambda reference: definitions[reference.rpartition("/")[2]],
+    )
+
+
+def decoder(config: Config) -> Decoder:
+    return Decoder(Limits(max_bytes=config.limits.max_bytes, max_depth=config.limits.max_depth))
+
+
+def bus(config: Config) -> Bus:
+    return _sqlite(config.bus) if config.bus.sqlite is not None else _kafka(config.bus)
+
+
+def _sqlite(settings: BusConfig) -> SqliteBus:
+    sqlite = settings.sqlite
+    if sqlite is None:
+        raise ValueError("not a configuration of the embedded bus")
+    new = settings.create_topics
+    return SqliteBus(
+        sqlite.path,
+        partitions=new.partitions if new else 1,
+        create_topics=new is not None,
+        retention=sqlite.retention,
+        clock=time.time,
+    )
+
+
+def _kafka(settings: BusConfig) -> KafkaBus:
+    kafka, new = settings.kafka, settings.create_topics
+    if kafka is None:
+        raise ValueError("not a configuration of Kafka")
+    tls, sasl = kafka.tls, kafka.sasl
+    return KafkaBus(
+        KafkaSettings(
+            bootstrap_servers=kafka.bootstrap_servers,
+            client_id=kafka.client_id,
+            protocol=kafka.security,
+            mechanism=sasl.mechanism if sasl else "PLAIN",
+            username=sasl.username if sasl else None,
+            password=read_secret(sasl.password, "bus.kafka.sasl.password") if sasl else None,
+            ca_file=tls.ca_file if tls else None,
+            cert_file=tls.cert_file if tls else None,
+            key_file=tls.key_file if tls else None,
+            session_timeout=kafka.session_timeout,
+            request_timeout=kafka.request_timeout,
+            max_message_bytes=kafka.max_message,
+            compression=kafka.compression,
+        ),
+        create_topics=NewTopics(new.partitions, new.replication) if new else None,
+    )
+
+
+def journal_bus(config: Config) -> Bus:
+    """A bus of its own, so that it works when the other one doesn't."""
+    return SqliteBus(
+        failures(config).journal, partitions=1, retention=_JOURNAL_RETENTION, clock=time.time
+    )
+
+
+def topics(config: Config) -> list[str]:
+    """Every topic that the configuration names, in order, without repetition."""
+    named = [*ingress_topics(config), *(route.topic for route in config.routes.values())]
+    for sink in config.sinks.values():
+        named += [*sink.topics, *([sink.topic] if sink.topic else [])]
+    named += [config.failures.topic] if config.failures else []
+    named += [config.dead_letters.topic] if config.dead_letters else []
+    return list(dict.fromkeys(named))
+
+
+def ingress_topics(config: Config) -> list[str]:
+    return [topic for source in config.ingress.values() for topic in source.topics]
+
+
+def ingress_of(config: Config) -> dict[str, str]:
+    """Ingress topic -> the name of its ingress."""
+    return {topic: name for name, source in config.ingress.items() for topic in source.topics}
+
+
+def pipeline(config: Config, judge: Decoder) -> Pipeline:
+    return Pipeline(
+        judge,
+        rewriter(),
+        tuple(
+            RoutePlan(name, route.topic, compile_filter(route.match), route.capture)
+            for name, route in config.routes.items()
+        ),
+        office(config),
+        levels={
+            topic: source.capture for source in config.ingress.values() for topic in source.topics
+        },
+        failures_topic=config.failures.topic if config.failures else None,
+        largest=_largest(config),
+    )
+
+
+def office(config: Config) -> DeadLetterOffice:
+    return DeadLetterOffice(dead_letters(config), _largest(config))
+
+
+def dead_letters(config: Config) -> DeadLetters:
+    if config.dead_letters is None:
+        raise StartupError("dead_letters: missing")
+    return config.dead_letters
+
+
+def failures(config: Config) -> Failures:
+    if config.failures is None:
+        raise StartupError("failures: missing")
+    return config.failures
+
+
+def _largest(config: Config) -> int:
+    """The longest value that the bus takes, in bytes."""
+    if config.bus.kafka is not None:
+        return config.bus.kafka.max_message
+    return config.bus.sqlite.max_message if config.bus.sqlite is not None else 0
+
+
+def terms(config: Config, name: str) -> Terms:
+    sink = config.sinks[name]
+    return Terms(
+        name=name,
+        policy=sink.policy,
+        timeout=sink.timeout,
+        deadline=sink.deadline,
+        first_delay=sink.retry.initial,
+        longest_delay=sink.retry.maximum,
+        forward=name not in failures(config).journal_only,
+    )
+
+
+def sink(name: str, settings: SinkConfig, source: Bus) -> Sink:
+    """The sink for the one backend that the settings name."""
+    if settings.http is not None:
+        return _http(name, settings.http)
+    if settings.file is not None:
+        file = settings.file
+        return FileSink(file.path, rotate_bytes=file.rotate, rotate_keep=file.keep)
+    if settings.topic is not None:
+        return TopicSink(source, settings.topic)
+    return StdoutSink(sys.stdout.buffer)
+
+
+def _http(name: str, http: HttpBackend) -> HttpSink:
+    return HttpSink(
+        name,
+        http.url,
+        bearer=_reader(http.bearer),
+        headers=http.headers,
+        ca_file=http.ca_file,
+        cert_file=http.cert_file,
+        key_file=http.key_file,
+        allow_private=http.allow_private,
+        allow_plain_http=http.allow_plain_http,
+    )
+
+
+def _reader(secret: Secret | None) -> Callable[[], str] | None:
+    return None if secret is None else functools.partial(secret.read)
+
+
+def read_secret(secret: Secret, at: str) -> str:
+    """A secret that is needed now. Raises StartupError that names where it is asked for."""
+    try:
+        return secret.read()
+    except (OSError, KeyError, UnicodeDecodeError) as error:
+        where = f"environment variable {secret.env}" if secret.env else f"file {secret.file}"
+        raise StartupError(f"{at}: {where} can't be read") from error

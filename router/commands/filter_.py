@@ -1,0 +1,53 @@
+"""Print the events that a route filter matches.
+
+The events are not validated; what is no JSON object matches nothing. A filter outside the grammar
+exits with 2 and `invalid-filter`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import orjson
+
+from hookbus.policies.match import InvalidFilter, compile_filter
+from hookbus.router.commands.common import add_input, lines, write_line
+from hookbus.router.errors import ConfigError
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--match", required=True, metavar="JSON", help="the filter")
+    add_input(command)
+
+
+def execute(options: argparse.Namespace) -> int:
+    try:
+        wanted = compile_filter(json.loads(options.match, object_pairs_hook=_without_duplicates))
+    except (InvalidFilter, ValueError, RecursionError) as error:
+        raise ConfigError([f"invalid-filter: {error}"]) from error
+    for line in lines(options.file):
+        event = _event(line)
+        if event is not None and wanted.matches(event):
+            write_line(line)
+    return 0
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise InvalidFilter("a member is there twice")
+    return dict(pairs)
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """The event in a line, bare or in a JSON-RPC message."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(value, dict) and "jsonrpc" in value:
+        params = value.get("params")
+        value = params.get("event") if isinstance(params, dict) else None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,73 @@
+"""Append each line of the input to an ingress, unjudged.
+
+One record a line, in the ingress's first topic, keyed by the event's `source` where it has one.
+Returns when all are durable; their number goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+
+from hookbus.router import build
+from hookbus.router.commands.common import add_config, add_input, lines, load_config
+from hookbus.router.config import Config
+from hookbus.router.errors import ConfigError
+from hookbus.router.types import Output
+
+_BATCH: Final = 500
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    add_config(command)
+    command.add_argument("--ingress", required=True, metavar="NAME")
+    add_input(command)
+
+
+def execute(options: argparse.Namespace) -> int:
+    config = load_config(options.config)
+    if options.ingress not in config.ingress:
+        raise ConfigError([f"--ingress {options.ingress}: there is no such ingress"])
+    topic = config.ingress[options.ingress].topics[0]
+    count = asyncio.run(_publish(config, topic, lines(options.file)))
+    print(count, file=sys.stderr)
+    return 0
+
+
+async def _publish(config: Config, topic: str, source: Iterable[bytes]) -> int:
+    bus = build.bus(config)
+    count = 0
+    try:
+        await bus.open([topic])
+        remaining = iter(source)
+        while batch := [Output(topic, key_of(line), line) for line in islice(remaining, _BATCH)]:
+            await bus.publish(batch)
+            count += len(batch)
+    finally:
+        await bus.close()
+    return count
+
+
+def key_of(line: bytes) -> bytes | None:
+    """The `source` of the event in a line, bare or in a JSON-RPC message, as a record key."""
+    for event in _events(line):
+        source = event.get("source") if isinstance(event, dict) else None
+        if isinstance(source, str):
+            return source.encode()
+    return None
+
+
+def _events(line: bytes) -> Iterator[Any]:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return
+    yield value
+    params = value.get("params") if isinstance(value, dict) else None
+    yield params.get("event") if isinstance(params, dict) else None

@@ -1,0 +1,39 @@
+"""Print the values of a topic's records from the start, one a line.
+
+Stops at the end of the topic, or follows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from hookbus.router import build
+from hookbus.router.commands.common import add_config, load_config
+from hookbus.router.config import Config
+from hookbus.router.sinks.jsonlines import line
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    add_config(command)
+    command.add_argument("--topic", required=True)
+    command.add_argument("--follow", action="store_true", help="wait for more at the end")
+
+
+def execute(options: argparse.Namespace) -> int:
+    asyncio.run(_tail(load_config(options.config), options.topic, follow=options.follow))
+    return 0
+
+
+async def _tail(config: Config, topic: str, *, follow: bool) -> None:
+    bus = build.bus(config)
+    try:
+        await bus.open([topic])
+        async for record in bus.scan(topic, follow=follow):
+            sys.stdout.buffer.write(line(record))
+            if follow:
+                sys.stdout.buffer.flush()
+        sys.stdout.buffer.flush()
+    finally:
+        await bus.close()
