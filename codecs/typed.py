@@ -1,0 +1,166 @@
+"""msgspec types derived from the schemas: the fast way to accept an event.
+
+What a derived type decodes, its schema accepts. The converse need not hold: a refusal means only
+that the compiled schema has to decide (it does for `1.0` where an integer is due). What a type
+can't say - formats, conditions, banned members - is checked in its `__post_init__`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Union
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct, field
+
+from hookbus.codecs.residual import Expressions, Formats, anchored, attribute
+from hookbus.schemas.loader import Schema, target
+
+_UNTYPED = ("format", "uniqueItems", "contains", "maxItems")
+"""Keywords of strings and arrays that no type expresses; the Struct around them checks them."""
+_TYPED = frozenset(_UNTYPED).union(
+    ("type", "const", "enum", "minLength", "pattern", "minimum", "items", "minItems"),
+    ("properties", "required", "additionalProperties", "propertyNames", "minProperties"),
+    ("allOf", "anyOf", "not", "if", "then", "else", "x-capture", "x-capture-keep", "x-gaps"),
+)
+"""All keywords that a schema may have here; any other would go unchecked."""
+
+
+class _Shape:
+    """An object schema with its branches laid together."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Schema] = {}
+        self.required: set[str] = set()
+        self.banned: set[str] = set()
+        self.closed: set[str] | None = None
+        self.rest: list[Schema] = []
+
+
+class Types:
+    """Derives types from `schemas` (of `hookbus.schemas.loader.load`)."""
+
+    def __init__(self, schemas: Schema, formats: Formats) -> None:
+        self._schemas = schemas
+        self._expressions = Expressions(schemas, formats)
+        self._structs: dict[int, type[Struct]] = {}
+
+    def of(self, schema: Schema) -> Any:
+        """The type; raises TypeError for a schema that can't be expressed."""
+        schema = target(self._schemas, schema)
+        if strange := schema.keys() - _TYPED:
+            raise TypeError(f"no type for {sorted(strange)}")
+        if "const" in schema or "enum" in schema:
+            return _literal(schema)
+        match schema.get("type"):
+            case "string":
+                return _string(schema)
+            case "boolean":
+                return bool
+            case "integer" | "number" as kind:
+                number = int if kind == "integer" else float
+                return (
+                    Annotated[number, Meta(ge=schema["minimum"])] if "minimum" in schema else number
+                )
+            case "array":
+                if any(key in target(self._schemas, schema["items"]) for key in _UNTYPED):
+                    raise TypeError("nothing checks the items of an array one by one")
+                items = list[self.of(schema["items"])]  # type: ignore[misc]
+                return Annotated[items, Meta(min_length=schema.get("minItems", 0))]
+            case list() as kinds:
+                return Union[tuple(self.of({**schema, "type": kind}) for kind in kinds)]  # noqa: UP007
+            case None if not schema.keys() - {"x-capture"}:
+                return Raw
+            case "object" | None:
+                return self._object(schema)
+        raise TypeError("a schema without a type")
+
+    def _object(self, schema: Schema) -> Any:
+        if "propertyNames" in schema and "properties" not in schema:
+            return dict[
+                Annotated[str, Meta(pattern=anchored(schema["propertyNames"]["pattern"]))], Raw
+            ]  # type: ignore[misc]
+        if isinstance(others := schema.get("additionalProperties"), dict):
+            if any(member != others for member in schema.get("properties", {}).values()):
+                raise TypeError("a map of values of several types")
+            return dict[str, self.of(others)]  # type: ignore[misc]
+        known = self._structs.get(id(schema))
+        if known is None:
+            known = self._structs[id(schema)] = self._struct(schema)
+        return known
+
+    def _struct(self, schema: Schema) -> type[Struct]:
+        shape = _Shape()
+        self._gather(schema, shape)
+        if shape.closed is not None and shape.closed != shape.members.keys():
+            raise TypeError("a closed branch that doesn't name all members")
+        members = {name: self.of(member) for name, member in shape.members.items()}
+        if shape.closed is None:
+            members |= dict.fromkeys(shape.banned - members.keys(), Raw)
+        expression = self._expressions.of({"allOf": shape.rest}, "self")
+        namespace = {} if expression == "True" else {"__post_init__": self._check(expression)}
+        return defstruct(
+            "Derived",
+            [_field(name, member, name in shape.required) for name, member in members.items()],
+            namespace=namespace,
+            rename={attribute(name): name for name in members},
+            # unnamed members can't be counted or compared with a list: the schema itself decides
+            forbid_unknown_fields=shape.closed is not None or "minProperties" in schema,
+            kw_only=True,
+            gc=False,
+        )
+
+    def _gather(self, schema: Schema, shape: _Shape) -> None:
+        """Lay a schema and its `allOf` branches into `shape`; what doesn't fit goes to its rest."""
+        schema = target(self._schemas, schema)
+        for name, member in schema.get("properties", {}).items():
+            if member is False:
+                shape.banned.add(name)
+                shape.rest.append({"properties": {name: member}})
+            elif name in shape.members:
+                shape.rest.append({"properties": {name: member}})
+            else:
+                self._name(name, member, shape)
+        if schema.get("additionalProperties") is False:
+            shape.closed = set(schema["properties"])
+        shape.required.update(schema.get("required", ()))
+        for keyword in ("anyOf", "not", "minProperties", "propertyNames"):
+            if keyword in schema:
+                shape.rest.append({keyword: schema[keyword]})
+        if "if" in schema:
+            shape.rest.append({k: schema[k] for k in ("if", "then", "else") if k in schema})
+        for branch in schema.get("allOf", ()):
+            self._gather(branch, shape)
+
+    def _name(self, name: str, member: Schema, shape: _Shape) -> None:
+        shape.members[name] = member
+        resolved = target(self._schemas, member)
+        if rest := {key: resolved[key] for key in _UNTYPED if key in resolved}:
+            shape.rest.append({"properties": {name: rest}})
+        if isinstance(resolved.get("const"), bool):
+            shape.rest.append({"properties": {name: {"const": resolved["const"]}}})
+
+    def _check(self, expression: str) -> Any:
+        source = f"def check(self):\n if not ({expression}): raise ValueError"
+        scope = dict(self._expressions.scope)
+        exec(source, scope)  # noqa: S102 - made of our own schemas, at start
+        return scope["check"]
+
+
+def _field(name: str, member: Any, required: bool) -> Any:
+    if required:
+        return attribute(name), member
+    return attribute(name), Union[member, UnsetType], field(default=UNSET)  # noqa: UP007
+
+
+def _literal(schema: Schema) -> Any:
+    values = schema.get("enum", [schema.get("const")])
+    if isinstance(values[0], bool):
+        return bool
+    return Literal[tuple(values)]
+
+
+def _string(schema: Schema) -> Any:
+    if "pattern" in schema:
+        return Annotated[
+            str, Meta(pattern=anchored(schema["pattern"]), min_length=schema.get("minLength", 0))
+        ]
+    return Annotated[str, Meta(min_length=1)] if schema.get("minLength") == 1 else str
