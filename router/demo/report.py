@@ -16,7 +16,6 @@ from hookbus.router.demo.backend import PolicyBackend
 
 _ANSWER: Final = "user.elicitation.result"
 _FILES: Final = {"archive": "full", "siem": "metadata", "pulse": "none"}
-_WIDTH: Final = 96
 
 
 class Evidence:
@@ -76,8 +75,8 @@ def report(evidence: Evidence) -> bool:
     _title("hookbus: one agent session, four consumers, one of them broken half-way")
     print(f"{len(evidence.sent)} events of a recorded session, and one value that is no event.")
     _title("One form answer, as each consumer received it")
-    for consumer, level in _FILES.items():
-        _answer(evidence, consumer, level)
+    for line in _answer_table(evidence):
+        print(line)
     _title("The broken backend: com.example.policy (HTTP, fail-open)")
     for line in _breakdown(evidence):
         print(line)
@@ -95,26 +94,48 @@ def _title(text: str) -> None:
     print(f"\n{text}\n{'─' * len(text)}")
 
 
-def _answer(evidence: Evidence, consumer: str, level: str) -> None:
-    answer = _one(evidence.received(consumer), _ANSWER)
-    size = len(json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode())
-    print(f"  {level:<9} com.example.{consumer:<8} {size:>5} bytes")
-    for name in ("elicitation", "session", "gaps"):
-        if name in answer:
-            text = json.dumps(answer[name], ensure_ascii=False)
-            print(f"      {name:<11} {text if len(text) <= _WIDTH else text[: _WIDTH - 1] + '…'}")
+def _answer_table(evidence: Evidence) -> Iterator[str]:
+    """A row for each member of the answer, a column for each consumer."""
+    columns = {
+        consumer: dict(_leaves(_one(evidence.received(consumer), _ANSWER))) for consumer in _FILES
+    }
+    titles = [f"{level} ({consumer})" for consumer, level in _FILES.items()]
+    yield _row("", titles)
+    names = dict.fromkeys(name for column in columns.values() for name in column)
+    for name in names:
+        if name.startswith(("elicitation", "answer", "session", "extensions")):
+            shown = name.removeprefix("elicitation.").removeprefix("extensions.")
+            yield _row(shown, [column.get(name, "·") for column in columns.values()])
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of an event by dotted name; the answer is read from the text that carries it."""
+    if name == "elicitation.result.text":
+        yield from _leaves(json.loads(value), "answer")
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _leaves(member, f"{name}.{key}" if name else key)
+    else:
+        yield name, json.dumps(value, ensure_ascii=False)
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return "  " + f"{name:<28}" + "".join(f"{_cut(cell, 22):<24}" for cell in cells).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _breakdown(evidence: Evidence) -> Iterator[str]:
     failures = evidence.failures()
-    yield f"  took {len(evidence.backend.taken)} events, then refused connections for "
-    yield f"  {len(evidence.failed)} more; each of these is a dead letter that can be replayed."
+    yield f"  It took {len(evidence.backend.taken)} events, then refused connections for "
+    yield f"  {len(evidence.failed)} more; each of these is in the dead letters, with its coordinates."
     if failures:
         first = failures[0]
-        yield "  Each failure was written to the journal first, then reached com.example.siem, the"
-        yield "  audit sink, and never the backend itself:"
-        yield f"      {first['type']}  parentEventId={first['parentEventId']}"
-        yield f"      {json.dumps(first['failure'])}"
+        yield "  Each failure was written to the journal first, then went by the topic demo.failures"
+        yield "  to com.example.siem, the audit sink, and never to the backend itself. The first:"
+        yield f"      {first['type']} of {first['parentEventId']}: {json.dumps(first['failure'])}"
 
 
 def _counters(metrics: dict[tuple[str, ...], float]) -> Iterator[str]:
