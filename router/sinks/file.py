@@ -12,7 +12,7 @@ from typing import Final
 from hookbus.policies.faults import Fault
 from hookbus.router.errors import StartupError
 from hookbus.router.sinks.appendfile import AppendFile, Attempt
-from hookbus.router.sinks.contract import Delivery
+from hookbus.router.sinks.contract import Delivery, out_of_time
 from hookbus.router.sinks.jsonlines import line
 from hookbus.router.sinks.threads import in_thread
 from hookbus.router.types import Record
@@ -20,7 +20,6 @@ from hookbus.router.types import Record
 logger = logging.getLogger("hookbus.sink")
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_TIMEOUT: Final = Fault("route", "timeout")
 _PATIENCE: Final = 5.0  # seconds that `close` gives a disk to answer
 
 
@@ -31,6 +30,8 @@ class FileSink:
     `rotate_keep` are kept as `path.1`, `path.2` … An append that runs out of time is taken back, so
     what is reported as not delivered is not in the file either.
     """
+
+    concurrent = False
 
     def __init__(
         self, path: Path | str, *, rotate_bytes: int | None = None, rotate_keep: int = 5
@@ -53,7 +54,7 @@ class FileSink:
         """See Sink. Every line that counts is on the disk, and so is the file's name."""
         deadline = asyncio.get_running_loop().time() + timeout
         if not await self._idle(deadline):
-            return Delivery(0, _TIMEOUT)
+            return out_of_time(0)
         lines = [line(record) for record in records]
         attempt = Attempt()
         self._busy = in_thread(lambda: self._append(lines, attempt))
@@ -63,7 +64,7 @@ class FileSink:
             delivered = attempt.give_up()
         if delivered == len(records):
             return Delivery(delivered)
-        return Delivery(delivered, self._busy.result() if idle else _TIMEOUT)
+        return Delivery(delivered, self._busy.result()) if idle else out_of_time(delivered)
 
     async def close(self) -> None:
         """Let go of the file; one whose disk doesn't answer is left to the end of the process."""

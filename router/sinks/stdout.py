@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import BinaryIO, Final
 
 from hookbus.policies.faults import Fault
-from hookbus.router.sinks.contract import Delivery
+from hookbus.router.sinks.contract import Delivery, out_of_time
 from hookbus.router.sinks.jsonlines import line
 from hookbus.router.types import Record
 
@@ -22,6 +22,8 @@ class StdoutSink:
     Records are delivered when the operating system has them. It never blocks the loop, whoever
     reads or doesn't, and several tasks may deliver through one: their lines don't mix.
     """
+
+    concurrent = False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -43,7 +45,7 @@ class StdoutSink:
                     await self._print(line(record))
                     delivered += 1
         except TimeoutError:
-            return Delivery(delivered, Fault("route", "timeout"))
+            return out_of_time(delivered)
         except OSError:
             return Delivery(delivered, Fault("route", "io_error"))
         return Delivery(delivered)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def record(offset: int, value: bytes | None, headers: Headers = ()) -> Record:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def records() -> Records:
     """Makes `count` records of valid events, the first at offset `start`."""
 
@@ -83,3 +84,100 @@ def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
                 await asyncio.sleep(0.005)
 
     return wait
+
+
+class Request:
+    """One request as the server got it, byte for byte."""
+
+    def __init__(self, head: bytes, body: bytes) -> None:
+        self.head = head
+        self.body = body
+        lines = head.decode("latin-1").split("\r\n")
+        self.line = lines[0]
+        fields = (text.partition(": ") for text in lines[1:] if text)
+        self.headers = {name.lower(): value for name, _, value in fields}
+
+
+Answer = Callable[["Backend", asyncio.StreamWriter], Awaitable[None]]
+
+
+class Backend:
+    """A server of raw sockets. It reads whole requests, notes them, and does to each connection
+    whatever its answer does; after that the connection is closed, or kept if `keep` is set."""
+
+    def __init__(self, answer: Answer, keep: bool) -> None:
+        self.answer = answer
+        self.keep = keep
+        self.requests: list[Request] = []
+        self.connections = 0
+        self.closed = 0
+        self.url = ""
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, from its opening to its end by either side."""
+        self.connections += 1
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await self.converse(reader, writer)
+        finally:
+            self.closed += 1
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Requests and answers."""
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            request = Request(head, b"")
+            length = int(request.headers.get("content-length", "0"))
+            request.body = await reader.readexactly(length)
+            self.requests.append(request)
+            await self.answer(self, writer)
+            await writer.drain()
+            if not self.keep:
+                return
+
+
+def always(data: bytes) -> Answer:
+    """An answer of fixed bytes."""
+
+    async def answer(_: Backend, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+
+    return answer
+
+
+Serve = Callable[..., AbstractAsyncContextManager[Backend]]
+
+
+@pytest.fixture(scope="session")
+def serve() -> Serve:
+    """Runs a Backend on a free port while the context is open: `serve(answer, keep=…, tls=…)`,
+    where the answer is bytes or a coroutine function."""
+
+    @asynccontextmanager
+    async def run(
+        answer: bytes | Answer, *, keep: bool = False, tls: Any = None
+    ) -> AsyncIterator[Backend]:
+        backend = Backend(always(answer) if isinstance(answer, bytes) else answer, keep)
+        tasks: set[asyncio.Task[None]] = set()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(backend.serve(reader, writer))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+        backend.port = server.sockets[0].getsockname()[1]
+        backend.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{backend.port}/hooks"
+        try:
+            yield backend
+        finally:
+            server.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    return run

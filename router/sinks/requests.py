@@ -1,0 +1,69 @@
+"""The headers of the requests that an HTTP sink makes. Nothing in them is a producer's own text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import orjson
+
+from hookbus.router.types import Record
+
+OURS: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "idempotency-key",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that the sink and its connection answer for."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.6.2
+_VALUE = re.compile(r"([\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?)?")
+_CREDENTIAL = re.compile(r"[\x21-\x7e]+")
+
+
+def header_problems(headers: Mapping[str, str], *, bearer: bool) -> Iterator[str]:
+    """What is wrong with configured headers, naming them and never quoting a value. With `bearer`
+    the sink sets `authorization` itself."""
+    ours = OURS | {"authorization"} if bearer else OURS
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            yield f"headers: {name!r} is not a header name"
+        elif name.lower() in ours:
+            yield f"headers: {name} is set by the sink"
+        if not _VALUE.fullmatch(value):
+            yield f"headers: the value of {name!r} has characters that no header may have"
+    for name, count in Counter(map(str.lower, headers)).items():
+        if count > 1:
+            yield f"headers: {name!r} is given twice"
+
+
+def authorization(token: str) -> str | None:
+    """The header value for a bearer token; None for a token that would break the header."""
+    return f"Bearer {token}" if _CREDENTIAL.fullmatch(token) else None
+
+
+def idempotency_key(sink: str, record: Record) -> str:
+    """The same for every delivery of an event through a sink, so that a backend can tell a
+    duplicate; 64 hex digits, because identifiers are the producer's text."""
+    headers = dict(record.headers)
+    source, event = headers.get("ce_source"), headers.get("ce_id")
+    if source is not None and event is not None:
+        identity = ["event", sink, source.hex(), event.hex()]
+    else:
+        identity = ["record", sink, f"{record.topic}-{record.partition}-{record.offset}"]
+    return hashlib.sha256(orjson.dumps(identity)).hexdigest()
