@@ -167,7 +167,8 @@ def test_a_copy_that_does_not_fit_is_a_dead_letter_of_its_route_alone():
 def test_an_event_that_no_route_wants_is_unmatched():
     """That is told apart from being filtered by one route."""
     narrow = pipeline(
-        CONFIG[: CONFIG.index("  everything")] + "  tools: {topic: out.tools, match: {type: tool.*}}\n"
+        CONFIG[: CONFIG.index("  everything")]
+        + "  tools: {topic: out.tools, match: {type: tool.*}}\n"
         + CONFIG[CONFIG.index("failures") :]
     )  # fmt: skip
     outcome = step(events.minimal()["session.end"], with_pipeline=narrow)

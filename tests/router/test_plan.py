@@ -35,11 +35,11 @@ def test_the_example_of_the_design_has_no_problems():
         ("https://siem.example", "https://a:b@siem.example", "sinks.com.example.siem.http.url"),
         ("    http:", "    stdout: {}\n    http:", "exactly one of http, file, stdout and topic"),
         ("archive.jsonl", "journal.db", "named 2 times"),
-        ("journal_only: [com.example.archive]", "journal_only: [com.example.archiv]", "did you mean"),
+        ("journal_only: [com.example.archive]", "journal_only: [com.exmple.archive]", "did you"),
         ("hookbus.failures]", "hookbus.review]", "sinks.com.example.siem: its failures"),
         ("  journal_only: [com.example.archive]\n", "", "sinks.com.example.archive: its failures"),
         ("dead_letters: {topic: hookbus.dead, capture: metadata}\n", "", "dead_letters: missing"),
-        ("topics: [agents.hooks], capture: full", "topics: [hookbus.dead]", "ingress.agents.topics"),
+        ("topics: [agents.hooks], capture: full", "topics: [hookbus.dead]", "ingress.agents"),
     ],
 )  # fmt: skip
 def test_a_configuration_that_cannot_work_is_refused_with_its_path(old, new, expected):

@@ -1,0 +1,312 @@
+"""A sink loop on a real bus, in front of a real HTTP backend that can be broken."""
+
+import asyncio
+import contextlib
+import json
+import time
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from hookbus.codecs.headers import Attributes, write_headers
+from hookbus.policies.failures import Domains
+from hookbus.router.buses.sqlite import SqliteBus
+from hookbus.router.config import DeadLetters
+from hookbus.router.config_file import parse
+from hookbus.router.dead_letters import DeadLetterOffice
+from hookbus.router.journal import FORWARDED, KEPT, TOPICS, Journal
+from hookbus.router.metrics import Metrics
+from hookbus.router.progress import Progress
+from hookbus.router.sink_loop import SinkLoop, Terms
+from hookbus.router.sinks.http import HttpSink
+from hookbus.router.types import Output
+
+NAME = "com.example.siem"
+DOMAINS = Domains({NAME: "siem", "com.example.mirror": "siem", "com.example.other": "other"})
+CONFIG = parse(f"bus: {{}}\nsinks: {{{NAME}: {{topics: [in], policy: fail-open}}}}")
+PATIENCE = 10
+
+
+class Backend:
+    """Answers each event with the next of `answers`, the last one for good."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+        self.taken = []
+
+    async def __aenter__(self):
+        app = web.Application()
+        app.router.add_post("/hooks", self.answer)
+        self.runner = web.AppRunner(app, access_log=None)
+        await self.runner.setup()
+        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/hooks"
+        return self
+
+    async def __aexit__(self, *_):
+        await self.runner.cleanup()
+
+    async def answer(self, request):
+        event = (await request.json())["params"]["event"]
+        status = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        self.asked.append(event["id"])
+        if status == 204:
+            self.taken.append(event["id"])
+        return web.Response(status=status)
+
+
+def event(number, kind="session.end", **more):
+    value = {
+        "id": f"e{number}", "source": "urn:agent:1", "type": kind, "time": "2026-11-29T10:00:00Z",
+        "harness": {"name": "h", "version": "1"}, "session": {"id": "s1"}, **more,
+    }  # fmt: skip
+    headers = write_headers(
+        Attributes(id=value["id"], source=value["source"], type=kind, capture="metadata")
+    )
+    return Output("in", b"urn:agent:1", json.dumps(value).encode(), headers)
+
+
+def failure_of(number, backend):
+    failure = {"backendId": backend, "reason": "timeout", "policy": "fail-open"}
+    return event(number, "hook.failure", failure=failure, parentEventId="x")
+
+
+class Rig:
+    """One sink loop with everything it needs, running."""
+
+    def __init__(self, tmp_path, backend, policy, deadline):
+        self.bus = SqliteBus(tmp_path / "bus.db", partitions=1)
+        self.journal = SqliteBus(tmp_path / "journal.db", partitions=1)
+        self.backend, self.policy, self.deadline = backend, policy, deadline
+        self.registry = CollectorRegistry()
+        self.stop = asyncio.Event()
+
+    async def __aenter__(self):
+        await self.bus.open(["in", "dead"])
+        await self.journal.open(TOPICS)
+        self.reader = await self.bus.reader("sink", ["in"])
+        self.sink = HttpSink(NAME, self.backend.url)
+        await self.sink.open()
+        self.progress = Progress(time.monotonic, 60)
+        loop = SinkLoop(
+            self.reader,
+            self.sink,
+            Terms(
+                name=NAME, policy=self.policy, timeout=2, deadline=self.deadline,
+                first_delay=0.01, longest_delay=0.05, forward=True,
+            ),
+            domains=DOMAINS,
+            office=DeadLetterOffice(DeadLetters(topic="dead"), 10**6),
+            journal=Journal(self.journal, version="0", now=time.time),
+            metrics=Metrics(self.registry, CONFIG, ("session.end",), "0"),
+            progress=self.progress,
+            clock=time.monotonic,
+        )  # fmt: skip
+        self.task = asyncio.create_task(loop.run(self.stop))
+        return self
+
+    async def __aexit__(self, *_):
+        self.stop.set()
+        await asyncio.wait_for(self.task, PATIENCE)
+        await self.reader.close()
+        await self.sink.close()
+        await self.bus.close()
+        await self.journal.close()
+
+    async def topic(self, name, bus=None):
+        return [
+            json.loads(record.value) async for record in (bus or self.bus).scan(name, follow=False)
+        ]
+
+    async def failures(self, topic=FORWARDED):
+        return await self.topic(topic, self.journal)
+
+    async def passed_everything(self):
+        """Wait until the group has passed all records."""
+
+        async def lag():
+            return sum((await self.reader.lag()).values()) == 0
+
+        await until(lag)
+
+    def metric(self, name, **labels):
+        return self.registry.get_sample_value(name, {"sink": NAME, **labels})
+
+
+async def until(condition):
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def rig(tmp_path, *answers, policy="fail-open", deadline=0.15):
+    async with Backend(*answers) as backend, Rig(tmp_path, backend, policy, deadline) as made:
+        yield made
+
+
+def run(test):
+    asyncio.run(asyncio.wait_for(test, 3 * PATIENCE))
+
+
+def test_records_are_delivered_in_order_and_settled(tmp_path):
+    """Each event once, none left."""
+
+    async def play():
+        async with rig(tmp_path, 204) as r:
+            await r.bus.publish([event(n) for n in range(50)])
+            await r.passed_everything()
+            assert r.backend.taken == [f"e{n}" for n in range(50)]
+            assert r.metric("hookbus_sink_records_total", outcome="delivered") == 50
+            assert await r.failures() == []
+
+    run(play())
+
+
+def test_a_route_fault_is_retried_and_leaves_no_trace_if_it_ends_in_time(tmp_path):
+    """A hiccup is no failure."""
+
+    async def play():
+        async with rig(tmp_path, 503, 503, 204, deadline=PATIENCE) as r:
+            await r.bus.publish([event(1), event(2)])
+            await r.passed_everything()
+            assert r.backend.asked == ["e1", "e1", "e1", "e2"]
+            assert await r.failures() == await r.topic("dead") == []
+            assert r.metric("hookbus_sink_faults_total", reason="server_error") == 2
+            assert r.metric("hookbus_sink_up") == 1
+
+    run(play())
+
+
+@pytest.mark.parametrize("policy", ["fail-open", "fail-closed"])
+def test_a_message_fault_is_dead_lettered_at_once_under_either_policy(tmp_path, policy):
+    """The backend's judgement of one event holds up no other."""
+
+    async def play():
+        async with rig(tmp_path, 204, 422, 204, policy=policy, deadline=PATIENCE) as r:
+            await r.bus.publish([event(n) for n in (1, 2, 3)])
+            await r.passed_everything()
+            assert r.backend.asked == ["e1", "e2", "e3"]
+            (letter,) = await r.topic("dead")
+            assert (letter["fault"], letter["reason"], letter["sink"], letter["offset"]) == (
+                "message_fault", "refused", NAME, 1,
+            )  # fmt: skip
+            (failure,) = await r.failures()
+            assert failure["parentEventId"] == "e2"
+
+    run(play())
+
+
+def test_fail_open_dead_letters_after_the_deadline_and_goes_on(tmp_path):
+    """One dead letter and one hook failure for each event that was skipped."""
+
+    async def play():
+        async with rig(tmp_path, 500) as r:
+            await r.bus.publish([event(n) for n in (1, 2, 3)])
+            await r.passed_everything()
+            letters = await r.topic("dead")
+            assert [letter["fault"] for letter in letters] == ["route_fault"] * 3
+            failures = await r.failures()
+            assert [failure["parentEventId"] for failure in failures] == ["e1", "e2", "e3"]
+            assert failures[0]["failure"] == {
+                "backendId": NAME, "reason": "server_error", "policy": "fail-open",
+            }  # fmt: skip
+            assert failures[0]["source"] == "urn:agent:1"
+            assert failures[0]["session"] == {"id": "s1"}
+            assert len({failure["id"] for failure in failures}) == 3
+            assert r.metric("hookbus_sink_up") == 0
+
+    run(play())
+
+
+def test_fail_closed_stays_at_the_event_and_records_one_failure(tmp_path):
+    """Nothing is skipped, and probing doesn't multiply the record."""
+
+    async def play():
+        async with rig(tmp_path, 500, policy="fail-closed") as r:
+            await r.bus.publish([event(1), event(2)])
+
+            async def stopped():
+                return r.metric("hookbus_sink_stopped") == 1 and len(r.backend.asked) > 10
+
+            await until(stopped)
+            assert set(r.backend.asked) == {"e1"}
+            assert len(await r.failures()) == 1
+            assert await r.topic("dead") == []
+            assert not r.progress.delivering
+            r.backend.answers = [204]
+            await r.passed_everything()
+            assert r.backend.taken == ["e1", "e2"]
+            assert len(await r.failures()) == 1
+            assert r.metric("hookbus_sink_stopped") == 0
+            assert r.progress.delivering
+
+    run(play())
+
+
+def test_a_stopped_sink_stops_at_once_when_told_to(tmp_path):
+    """A probe that waits doesn't hold up a shutdown, and the event comes again."""
+
+    async def play():
+        async with rig(tmp_path, 500, policy="fail-closed") as r:
+            await r.bus.publish([event(1)])
+
+            async def stopped():
+                return r.metric("hookbus_sink_stopped") == 1
+
+            await until(stopped)
+            r.stop.set()
+            await asyncio.wait_for(r.task, 5)
+            assert sum((await r.reader.lag()).values()) == 1
+
+    run(play())
+
+
+def test_no_backend_is_handed_a_failure_of_its_own_domain(tmp_path):
+    """It is never the one relied on for the record that it failed."""
+
+    async def play():
+        async with rig(tmp_path, 204) as r:
+            await r.bus.publish(
+                [
+                    failure_of(1, NAME),
+                    failure_of(2, "com.example.mirror"),
+                    failure_of(3, "com.example.other"),
+                    failure_of(4, "org.stranger"),
+                    event(5),
+                ]
+            )
+            await r.passed_everything()
+            assert r.backend.taken == ["e3", "e4", "e5"]
+            assert r.metric("hookbus_sink_records_total", outcome="excluded") == 2
+
+    run(play())
+
+
+def test_a_failure_to_deliver_a_failure_stays_in_the_journal(tmp_path):
+    """There is no chain of failures of failures."""
+
+    async def play():
+        async with rig(tmp_path, 500) as r:
+            await r.bus.publish([failure_of(1, "com.example.other")])
+            await r.passed_everything()
+            assert await r.failures() == []
+            (kept,) = await r.failures(KEPT)
+            assert kept["parentEventId"] == "e1"
+
+    run(play())
+
+
+def test_a_record_without_identity_is_recorded_by_its_coordinates(tmp_path):
+    """What a sink subscribes to need not have come through the router."""
+
+    async def play():
+        async with rig(tmp_path, 400) as r:
+            await r.bus.publish([Output("in", None, b'{"no": "event"}')])
+            await r.passed_everything()
+            (failure,) = await r.failures()
+            assert (failure["source"], failure["parentEventId"]) == ("urn:hookbus:in", "0-0")
+
+    run(play())
