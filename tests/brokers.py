@@ -23,14 +23,20 @@ ROOT = Path(__file__).parent.parent
 POM = ROOT / "tests/integration/kafka/pom.xml"
 CACHE = ROOT / "build/kafka-4.1.0"
 _START_SECONDS = 60.0
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class Broker:
-    """A broker process. `bootstrap` is what a client connects to."""
+    """A broker process. `bootstrap` is what a client connects to; `sasl` the same with a login
+    (user `hookbus`, password `secret`), where the broker has one."""
 
-    def __init__(self, name: str, command: Sequence[str], port: int, folder: Path) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], port: int, folder: Path, sasl: int | None = None
+    ) -> None:
         self.name = name
         self.bootstrap = f"127.0.0.1:{port}"
+        self.sasl = f"127.0.0.1:{sasl}"
         self._command = command
         self._port = port
         self._log = folder / f"{name}.log"
@@ -100,20 +106,22 @@ def tansu() -> Iterator[Broker]:
 @contextlib.contextmanager
 def kafka() -> Iterator[Broker]:
     """Apache Kafka, one node, KRaft."""
-    port, controller = free_port(), free_port()
+    port, controller, sasl = free_port(), free_port(), free_port()
     with tempfile.TemporaryDirectory(prefix="hookbus-kafka-") as name:
         folder = Path(name)
         properties = folder / "server.properties"
-        properties.write_text(_properties(port, controller, folder / "data"))
+        properties.write_text(_properties(port, controller, sasl, folder / "data"))
         (folder / "log4j2.properties").write_text(_LOG4J)
         java = _java(folder)
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", "-t", "aG9va2J1cy10ZXN0cy0wMQ", "-c",
-             str(properties)],
+             str(properties), "-S", "SCRAM-SHA-256=[name=hookbus,password=secret]"],
             check=True,
             capture_output=True,
         )  # fmt: skip
-        yield from _running(Broker("kafka", [*java, "kafka.Kafka", str(properties)], port, folder))
+        yield from _running(
+            Broker("kafka", [*java, "kafka.Kafka", str(properties)], port, folder, sasl)
+        )
 
 
 @contextlib.contextmanager
@@ -194,15 +202,18 @@ def _jars() -> Path:
     return CACHE
 
 
-def _properties(port: int, controller: int, data: Path) -> str:
+def _properties(port: int, controller: int, sasl: int, data: Path) -> str:
     return f"""
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.sasl.plain.sasl.jaas.config={_PLAIN} required user_hookbus="secret";
+listener.name.sasl.scram-sha-256.sasl.jaas.config={_SCRAM} required;
 log.dirs={data}
 num.network.threads=2
 num.io.threads=4

@@ -39,16 +39,16 @@ class KafkaBus:
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
         await self._require(topics)
         reader = KafkaReader(
-            AIOKafkaConsumer(**self._reading(), **self._membership(group)),
+            AIOKafkaConsumer(**(self._reading() | self._membership(group))),
             self._publisher,
             self._settings,
         )
-        self._readers.append(reader)
         try:
             await reader.start(topics)
         except BaseException:
             await reader.close()
             raise
+        self._readers.append(reader)
         return reader
 
     async def publish(self, outputs: Sequence[Output]) -> None:
@@ -83,7 +83,10 @@ class KafkaBus:
         }
 
     def _membership(self, group: str) -> dict[str, Any]:
+        # The broker answers a join when all members are back, which aiokafka doesn't allow for.
+        answer = self._settings.request_timeout + 2 * self._settings.session_timeout
         return {
+            "request_timeout_ms": milliseconds(answer),
             "group_id": group,
             "group_instance_id": self._settings.group_instance_id,
             "session_timeout_ms": milliseconds(self._settings.session_timeout),

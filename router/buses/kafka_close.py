@@ -7,9 +7,8 @@ connections are closed without it: a group member then leaves when its session t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
@@ -51,22 +50,21 @@ async def drop_producer(producer: AIOKafkaProducer) -> None:
     await _within(producer.client.close(), _FORCED)
 
 
-async def _within(work: Awaitable[Any], seconds: float) -> bool:
-    """Whether `work` ended in time. An error is an end as well: there is nobody to retry for."""
+async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> bool:
+    """Whether `work` ended in time. An error is an end as well: there is nobody to retry for. It
+    runs as a task of its own, because aiokafka awaits tasks that it has cancelled itself, which
+    must not look like our own cancellation."""
+    task = asyncio.ensure_future(work)
     try:
-        async with asyncio.timeout(seconds):
-            await work
-    except TimeoutError:
-        return False
-    except (KafkaError, OSError) as error:
+        done, _ = await asyncio.wait([task], timeout=seconds)
+    finally:
+        await _cancel(task)
+    if not task.cancelled() and task.done() and (error := task.exception()) is not None:
         log.info("while closing: %s", type(error).__name__)
-    return True
+    return bool(done)
 
 
 async def _cancel(task: asyncio.Task[Any] | None) -> None:
-    if task is None:
-        return
-    task.cancel()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_FORCED):
-            await asyncio.wait([task])
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_FORCED)

@@ -79,8 +79,8 @@ class KafkaReader:
     async def start(self, topics: Sequence[str]) -> None:
         """Join the group and wait for the first assignment, which may be empty."""
         self._consumer.subscribe(topics, listener=_Listener(self))
-        # Other members may first have to notice, which takes up to a session.
-        deadline = self._settings.request_timeout + self._settings.session_timeout
+        # A dead member has to be noticed, and the living have to come back: a session each.
+        deadline = self._settings.request_timeout + 2 * self._settings.session_timeout
         await bounded(self._consumer.start(), deadline, "joining a group")
         self._pump = asyncio.create_task(self._poll(), name="hookbus-poll")
         self._pump.add_done_callback(lambda _: self._changes.notify())
@@ -106,6 +106,11 @@ class KafkaReader:
 
     def assigned(self) -> frozenset[Partition]:
         return frozenset(self._held)
+
+    @property
+    def buffered(self) -> int:
+        """How many records wait to be received; bounded."""
+        return len(self._buffer)
 
     async def lag(self) -> Mapping[Partition, int]:
         held = dict(self._held)
@@ -137,7 +142,8 @@ class KafkaReader:
         self._end()
 
     def assigned_now(self, partitions: Sequence[TopicPartition]) -> None:
-        self._held = {Partition(*partition): _Held() for partition in partitions}
+        homes = [Partition(*partition) for partition in partitions]
+        self._held = {home: self._held.get(home, _Held()) for home in homes}
         self._changes.notify()
 
     async def _settle(self, settlements: Sequence[Settlement]) -> None:
@@ -172,6 +178,8 @@ class KafkaReader:
             if self._held.get(home) is held and position not in (None, held.committed):
                 reached[TopicPartition(*home)] = position
         if reached and not await self._commit(reached):
+            if any(self._held.get(home) is held for home, held in touched.items()):
+                self._end()  # aiokafka rejoins now; all of this comes again
             return False
         for partition, position in reached.items():
             touched[Partition(*partition)].committed = position
@@ -182,10 +190,7 @@ class KafkaReader:
             async with asyncio.timeout(self._settings.request_timeout):
                 await self._consumer.commit(dict(reached))
         except (CommitFailedError, IllegalStateError):
-            # The group has moved on; all of this comes again after the rejoin.
             log.info("a commit came after the assignment had ended; its records come again")
-            self._drop_buffer()
-            self._end()
             return False
         except (KafkaError, OSError) as error:
             raise mapped(error, "a commit") from error
@@ -221,9 +226,9 @@ class KafkaReader:
             self._changes.notify()
 
     def _keep(self, home: Partition, messages: Sequence[Any]) -> None:
-        held = self._held.get(home)
-        if held is None:
-            return
+        # Never dropped, even if the listener should hear of an assignment after its first records:
+        # the watermark takes what wasn't received for a hole.
+        held = self._held.setdefault(home, _Held())
         for message in messages:
             record = record_of(message)
             self._buffer.append(record)
@@ -251,8 +256,10 @@ class KafkaReader:
 
     async def _measure(self, held: Mapping[Partition, _Held]) -> dict[Partition, int]:
         partitions = [TopicPartition(*home) for home in held]
-        ends = await self._consumer.end_offsets(partitions)
-        starts = await self._consumer.beginning_offsets(partitions)
+        # Both at once: each waits behind the fetch that is under way.
+        ends, starts = await asyncio.gather(
+            self._consumer.end_offsets(partitions), self._consumer.beginning_offsets(partitions)
+        )
         found = {}
         for home, one in held.items():
             partition = TopicPartition(*home)

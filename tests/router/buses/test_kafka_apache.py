@@ -1,0 +1,114 @@
+"""What only Apache Kafka has: transactions, logins, and data that outlive a restart."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from hookbus.router.buses.kafka import KafkaBus
+from hookbus.router.buses.kafka_settings import NewTopics
+from hookbus.router.errors import BusFatal, BusUnavailable
+from hookbus.router.types import Reader
+from tests.brokers import Broker
+from tests.router.buses.rig import collect, done, fresh, numbered, numbers, scanned, until
+from tests.router.buses.test_kafka import opened, settings, within
+
+RIGHT, WRONG = "secret", "wrong"
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(autouse=True)
+def _apache_only(broker: Broker) -> None:
+    if broker.name != "kafka":
+        pytest.skip("needs HOOKBUS_TEST_BROKER=kafka")
+
+
+async def test_transactions_leave_holes_that_nobody_waits_for(broker: Broker) -> None:
+    """Aborted records and markers are never received; the scan ends, the lag is zero (C82)."""
+    topic = fresh("in")
+    async with opened(broker.bootstrap, topic, request_timeout=8.0) as bus:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=broker.bootstrap, transactional_id=fresh("tx")
+        )
+        await producer.start()
+        try:
+            for count, commit in ((5, True), (3, False), (2, True)):
+                await producer.begin_transaction()
+                for number in range(count):
+                    await producer.send_and_wait(topic, b"%d" % number, b"k", partition=0)
+                await (producer.commit_transaction if commit else producer.abort_transaction)()
+            assert numbers(await scanned(bus, topic)) == [0, 1, 2, 3, 4, 0, 1]
+            reader = await bus.reader(fresh("g"), [topic])
+            records = await collect(reader, 7)
+            offsets = [record.offset for record in records]
+            assert offsets[-1] - offsets[0] > 6
+            await reader.settle(done(records))
+
+            async def passed() -> bool:
+                return sum((await reader.lag()).values()) == 0
+
+            await until(passed)
+            # What an open transaction has written is not there yet, for a scan either.
+            await producer.begin_transaction()
+            await producer.send_and_wait(topic, b"7", b"k", partition=0)
+            assert len(await scanned(bus, topic)) == 7
+            assert await reader.receive(10, 0.5) == []
+            await producer.commit_transaction()
+            assert numbers(await collect(reader, 1)) == [7]
+        finally:
+            await producer.stop()
+
+
+async def test_a_restart_in_the_middle_loses_nothing(broker: Broker) -> None:
+    """A loop that repeats what failed copies every record across a broker restart."""
+    topic, target, group = fresh("in"), fresh("out"), fresh("g")
+    async with opened(broker.bootstrap, topic, target, request_timeout=5.0) as bus:
+        await bus.publish(numbered(topic, 3000, keys=50))
+        reader = await bus.reader(group, [topic])
+        copied: set[int] = set()
+
+        async def copy(reader: Reader) -> None:
+            while True:
+                try:
+                    records = await reader.receive(40, 1.0)
+                except BusUnavailable:
+                    continue
+                settled = False
+                while not settled:
+                    try:
+                        await reader.settle(done(records, target))
+                        settled = True
+                    except BusUnavailable:
+                        await asyncio.sleep(0.1)  # as a loop backs off
+                copied.update(numbers(records))
+
+        loop = asyncio.create_task(copy(reader))
+        try:
+            await until(lambda: len(copied) > 200)
+            await asyncio.to_thread(broker.kill)
+            await asyncio.to_thread(broker.start)
+            await until(lambda: len(copied) == 3000, 60.0, "copying everything")
+        finally:
+            loop.cancel()
+            await asyncio.wait([loop])
+        assert set(numbers(await scanned(bus, target))) == set(range(3000))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+async def test_a_refused_login_is_fatal_and_a_right_one_works(
+    broker: Broker, mechanism: str
+) -> None:
+    """A wrong password is told from a broker that is away, and not by its text."""
+    login = {"protocol": "SASL_PLAINTEXT", "mechanism": mechanism, "username": "hookbus"}
+    topic = fresh("in")
+    async with opened(broker.sasl, topic, **login, password=RIGHT, request_timeout=8.0) as bus:
+        await bus.publish(numbered(topic, 3))
+        assert len(await scanned(bus, topic)) == 3
+    bus = KafkaBus(settings(broker.sasl, **login, password=WRONG), create_topics=NewTopics(1, 1))
+    with within(8.0), pytest.raises(BusFatal) as found:
+        await bus.open([topic])
+    assert WRONG not in str(found.value)
+    await bus.close()
