@@ -261,6 +261,11 @@ class Metrics:
             if sample == name and wanted <= at and value
         }
 
+    def labels(self, name: str, label: str) -> list[tuple[str, dict[str, str]]]:
+        """All series of a metric: the value of one label, and all labels."""
+        found = [dict(at) for sample, at in self._samples if sample == name]
+        return [(at[label], at) for at in found]
+
 
 class Processes:
     """Starts processes of hookbus, and kills what still runs at the end."""
@@ -347,3 +352,39 @@ def by_source(events: list[JSON]) -> Mapping[str, list[str]]:
     for event in events:
         found.setdefault(event["source"], []).append(event["id"])
     return found
+
+
+def stream(count: int, *, sources: int = 8, start: int = 0) -> list[bytes]:
+    """Small valid events, numbered through; the sources take turns."""
+    return [
+        json.dumps(
+            {
+                "id": f"evt-{number:06}",
+                "source": f"urn:example:agent:{number % sources}",
+                "type": "user.message.inbound",
+                "time": "2026-03-12T09:14:02Z",
+                "harness": {"name": "atlas-code", "version": "2.3.1"},
+                "session": {"id": f"ses-{number % sources}"},
+                "message": {
+                    "channel": "slack",
+                    "sender": "Maya Okonkwo",
+                    "messages": [
+                        {
+                            "id": f"msg-{number}",
+                            "role": "user",
+                            "parts": [
+                                {
+                                    "id": f"part-{number}",
+                                    "kind": "text",
+                                    "mediaType": "text/plain",
+                                    "selection": "body",
+                                    "text": f"Is claim {number} paid?",
+                                }
+                            ],
+                        }
+                    ],
+                },
+            }
+        ).encode()
+        for number in range(start, start + count)
+    ]

@@ -1,0 +1,191 @@
+"""How the service stops, and how its processes share the work."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.brokers import free_port
+from tests.processes import (
+    BusKind,
+    Processes,
+    Service,
+    Setup,
+    by_source,
+    lines,
+    publish,
+    stream,
+    until,
+)
+
+JSON = dict[str, Any]
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a backend that takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/hooks"
+
+
+def _archive(setup: Setup) -> Path:
+    """One route to one file."""
+    setup.route("archive", capture="full")
+    path = setup.file_sink("archive", "archive", "failures")
+    setup.journal_only("archive")
+    return path
+
+
+def _events(path: Path) -> list[JSON]:
+    return [json.loads(line) for line in lines(path)]
+
+
+def _arrived(path: Path, count: int) -> None:
+    until(lambda: len(lines(path)) >= count, lambda: f"{count} lines; {len(lines(path))} are there")
+
+
+def test_a_stop_in_the_middle_settles_and_nothing_comes_twice(
+    setup: Setup, processes: Processes
+) -> None:
+    path = _archive(setup)
+    setup.write()
+    sent = stream(6000)
+    publish(setup, sent)
+    service = processes.run(setup)
+    _arrived(path, 100)
+    service.stop()
+    assert len(lines(path)) < len(sent), "the stop came too late to test anything"
+    processes.run(setup)
+    _arrived(path, len(sent))
+    assert by_source(_events(path)) == by_source([json.loads(line) for line in sent])
+
+
+def test_a_stop_is_within_the_grace_although_a_backend_never_answers(
+    setup: Setup, processes: Processes, silent: str
+) -> None:
+    path = _archive(setup)
+    setup.sink("silent", "archive", http={"url": silent}, timeout="60s")
+    setup.tree["shutdown_grace"] = "1s"
+    setup.write()
+    publish(setup, stream(20))
+    service = processes.run(setup)
+    _arrived(path, 20)
+    until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
+    stopped = time.monotonic()
+    service.terminate()
+    assert service.wait() == 4
+    assert time.monotonic() - stopped < 6
+    fault = service.logged("loop ended by a fault")
+    assert fault is not None
+    assert fault["loop"] == "sink:silent"
+
+
+def test_what_a_stuck_sink_had_in_hand_comes_again(
+    setup: Setup, processes: Processes, silent: str
+) -> None:
+    path = setup.folder / "late.jsonl"
+    setup.route("archive", capture="full")
+    setup.sink("late", "archive", http={"url": silent}, timeout="60s")
+    setup.journal_only("late")
+    setup.tree["shutdown_grace"] = "500ms"
+    setup.write()
+    publish(setup, stream(20))
+    service = processes.run(setup)
+    until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:late"), "stuck")
+    service.terminate()
+    service.wait()
+    del setup.tree["sinks"]["late"]["http"]
+    setup.tree["sinks"]["late"]["file"] = {"path": str(path)}
+    setup.write()
+    processes.run(setup)
+    _arrived(path, 20)
+
+
+def test_a_second_signal_forces_the_stop(setup: Setup, processes: Processes, silent: str) -> None:
+    setup.route("archive", capture="full")
+    setup.sink("silent", "archive", http={"url": silent}, timeout="60s")
+    setup.journal_only("silent")
+    setup.write()
+    publish(setup, stream(20))
+    service = processes.run(setup)
+    until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
+    service.terminate()
+    until(lambda: service.logged("stopping"), "the first signal seen")
+    stopped = time.monotonic()
+    service.terminate()
+    assert service.wait() == 4
+    assert time.monotonic() - stopped < 5
+
+
+def test_a_stop_during_an_outage_is_quick_and_clean(setup: Setup, processes: Processes) -> None:
+    setup.route("archive", capture="full")
+    setup.sink("gone", "archive", http={"url": f"http://127.0.0.1:{free_port()}/hooks"})
+    setup.journal_only("gone")
+    setup.write()
+    publish(setup, stream(20))
+    service = processes.run(setup)
+    until(lambda: service.metrics().value("hookbus_sink_up", sink="gone") == 0, "an outage")
+    stopped = time.monotonic()
+    service.stop()
+    assert time.monotonic() - stopped < 10
+
+
+def test_an_idle_service_stops_at_once(setup: Setup, processes: Processes) -> None:
+    _archive(setup)
+    setup.write()
+    service = processes.run(setup).ready()
+    stopped = time.monotonic()
+    service.stop()
+    assert time.monotonic() - stopped < 8
+
+
+def test_a_stop_before_the_broker_is_there_is_clean(tmp_path: Path, processes: Processes) -> None:
+    setup = Setup(BusKind("kafka", f"127.0.0.1:{free_port()}"), tmp_path)
+    _archive(setup)
+    setup.write()
+    service = processes.run(setup)
+    until(lambda: service.logged("bus unavailable, retrying"), "the broker missed")
+    service.stop()
+
+
+def _partitions(service: Service, setup: Setup) -> set[str]:
+    """The ingress partitions that a router shows the lag of; zero or not."""
+    samples = service.metrics().labels("hookbus_lag", "partition")
+    return {n for n, at in samples if at["topic"] == setup.topic("in")}
+
+
+def test_two_routers_share_the_partitions_and_lose_nothing(
+    setup: Setup, processes: Processes
+) -> None:
+    path = _archive(setup)
+    setup.write()
+    first = processes.run(setup, "--only", "router").ready()
+    second = processes.run(setup, "--only", "router").ready()
+    sink = processes.run(setup, "--only", "sink:archive").ready()
+
+    def shared() -> bool:
+        one, other = _partitions(first, setup), _partitions(second, setup)
+        return len(one) == len(other) == 2 and not one & other
+
+    until(shared, lambda: f"two each: {_partitions(first, setup)} {_partitions(second, setup)}")
+    publish(setup, stream(2000, sources=32))
+    _arrived(path, 2000)
+    for router in (first, second):
+        assert router.metrics().value("hookbus_received_total", ingress="agents") > 0
+    first.stop()
+    until(lambda: len(_partitions(second, setup)) == 4, "the other one takes over")
+    publish(setup, stream(500, sources=32, start=2000))
+    _arrived(path, 2500)
+    assert by_source(_events(path)) == by_source(
+        [json.loads(line) for line in stream(2500, sources=32)]
+    )
+    sink.stop()
+    second.stop()
