@@ -14,6 +14,7 @@ import os
 import stat
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -81,14 +82,14 @@ class AppendFile:
         start = 0
         while start < len(lines):
             file = self._ready()
-            size = os.fstat(file).st_size
-            stop = self._room(lines, start, size)
+            before = os.fstat(file)
+            stop = self._room(lines, start, before.st_size)
             if stop == start:
                 self._rotate()
                 continue
-            self._write(file, b"".join(lines[start:stop]), size)
+            self._write(file, b"".join(lines[start:stop]), before)
             if not attempt.commit(stop - start):
-                self._cut(file, size)
+                self._cut(file, before)
                 return
             start = stop
 
@@ -110,7 +111,7 @@ class AppendFile:
             stop += 1
         return stop
 
-    def _write(self, file: int, data: bytes, size: int) -> None:
+    def _write(self, file: int, data: bytes, before: os.stat_result) -> None:
         try:
             rest = memoryview(data)
             while rest:
@@ -120,16 +121,16 @@ class AppendFile:
         except OSError:
             # After a failed fsync the kernel may call the lost pages clean, and the next fsync
             # would succeed: they must be written anew.
-            self._cut(file, size)
+            self._cut(file, before)
             raise
 
-    def _cut(self, file: int, size: int) -> None:
-        """Take back whatever comes after `size`, now or, if the disk refuses, on reopening."""
+    def _cut(self, file: int, before: os.stat_result) -> None:
+        """Take back whatever was written since, now or, if the disk refuses, on reopening."""
         try:
-            os.ftruncate(file, size)
+            os.ftruncate(file, before.st_size)
             os.fsync(file)
         except OSError:
-            self._uncut = (os.fstat(file).st_ino, size)
+            self._uncut = (before.st_ino, before.st_size)
             self._drop()
 
     def _ready(self) -> int:
@@ -192,7 +193,8 @@ class AppendFile:
     def _drop(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            os.close(file)
+            with suppress(OSError):  # what counts was fsynced
+                os.close(file)
 
 
 def _open_or_create(path: Path) -> tuple[int, bool]:
@@ -205,7 +207,7 @@ def _open_or_create(path: Path) -> tuple[int, bool]:
 def _same(file: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file), path.lstat())
-    except FileNotFoundError:
+    except OSError:  # moved away, or a handle that a network file system calls stale
         return False
 
 

@@ -24,7 +24,8 @@ _PATIENCE: Final = 5.0  # seconds that `close` gives a disk to answer
 
 
 class FileSink:
-    """Appends record values to the file at `path`, one a line, created with mode 0600.
+    """Appends record values to the file at `path`, one a line, created with mode 0600; the claim
+    to it is on `path.lock`.
 
     With `rotate_bytes` a file that a line would take past that size is renamed first, and the last
     `rotate_keep` are kept as `path.1`, `path.2` … An append that runs out of time is taken back, so

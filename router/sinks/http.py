@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Final
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from hookbus.codecs.observe import notification
@@ -80,7 +81,9 @@ class HttpSink:
         self._name = name
         self._url = URL(url)
         self._bearer = bearer
-        self._headers = dict(headers)
+        self._headers = CIMultiDict({"User-Agent": "hookbus"})
+        self._headers.update(headers)
+        self._headers.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
         self._certificates = (ca_file, cert_file, key_file)
         self._resolver = CheckedResolver(lookup, allow_private=allow_private)
         self._session: aiohttp.ClientSession | None = None
@@ -101,12 +104,7 @@ class HttpSink:
                 resolver=self._resolver,
                 ssl=context,
             ),
-            headers={
-                "User-Agent": "hookbus",
-                "Accept-Encoding": "identity",
-                "Content-Type": "application/json",
-                **self._headers,
-            },
+            headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,

@@ -80,7 +80,7 @@ def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 
     async def wait(condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
-            while not condition():  # noqa: ASYNC110 - brought about by threads and processes too
+            while not condition():
                 await asyncio.sleep(0.005)
 
     return wait

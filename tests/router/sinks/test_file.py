@@ -37,6 +37,14 @@ def expected(*numbers: int) -> list[str]:
     return [f"evt-{number}" for number in numbers]
 
 
+def handle_of(path: Path) -> int:
+    """The file descriptor by which this process has the file open."""
+    links = Path("/proc/self/fd")
+    if not links.exists():
+        pytest.skip("no /proc here")
+    return next(int(n) for n in os.listdir(links) if (links / n).resolve() == path.resolve())
+
+
 async def test_records_are_appended_one_a_line(
     tmp_path: Path, make_record: Callable[..., Record]
 ) -> None:
@@ -266,6 +274,24 @@ async def test_a_path_that_goes_bad_while_running_is_a_route_fault(
     assert await sink.deliver(records(1), 5.0) == Delivery(1)
     await sink.close()
     assert ids(path) == expected(0)
+
+
+async def test_a_handle_that_went_bad_is_replaced(tmp_path: Path, records: Records) -> None:
+    """Neither writing nor cutting works with it; what may have been written is cut on reopening,
+    whole lines too, because they were never reported."""
+    path = tmp_path / "a"
+    sink = FileSink(path)
+    await sink.open()
+    await sink.deliver(records(1), 5.0)
+    handle = handle_of(path)
+    with path.open("rb") as read_only:
+        os.dup2(read_only.fileno(), handle)
+    assert await sink.deliver(records(2, start=1), 5.0) == Delivery(0, Fault("route", "io_error"))
+    with path.open("ab") as other:
+        other.write((records(1, start=1)[0].value or b"") + b'\n{"id":"ev')
+    assert await sink.deliver(records(2, start=1), 5.0) == Delivery(2)
+    await sink.close()
+    assert ids(path) == expected(0, 1, 2)
 
 
 async def test_what_ran_out_of_time_is_not_in_the_file(tmp_path: Path, records: Records) -> None:

@@ -220,8 +220,13 @@ async def test_a_token_that_cannot_be_used_sends_nothing(
 async def test_configured_headers_are_sent(serve: Serve, records: Records) -> None:
     """As they are written."""
     async with serve(NO_CONTENT) as backend:
-        await attempt(HttpSink("siem", backend.url, headers={"X-Tenant": "a b"}), records(1))
-    assert backend.requests[0].headers["x-tenant"] == "a b"
+        headers = {"X-Tenant": "a b", "user-agent": "other"}
+        await attempt(HttpSink("siem", backend.url, headers=headers), records(1))
+    head = backend.requests[0].head.lower()
+    assert b"\r\nx-tenant: a b\r\n" in head
+    assert b"\r\nuser-agent: other\r\n" in head
+    for name in (b"user-agent", b"content-type", b"accept-encoding", b"host", b"content-length"):
+        assert head.count(b"\r\n" + name + b":") == 1
 
 
 def test_a_wrong_configuration_is_told_whole() -> None:

@@ -155,6 +155,16 @@ async def test_a_body_changes_nothing(
         assert await attempt(backend.url, records(1), 10.0) == Delivery(1)
 
 
+async def test_a_peer_that_changes_the_protocol_is_not_followed(
+    serve: Serve, records: Records
+) -> None:
+    """Nobody asked for an upgrade."""
+    answer = b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
+    async with serve(endless(answer, b"x" * 1000, 0)) as backend:
+        delivery = await attempt(backend.url, records(1), 10.0)
+    assert delivery == Delivery(0, Fault("route", "unexpected_status"))
+
+
 async def test_a_connection_with_an_unread_body_is_not_used_again(
     serve: Serve, records: Records
 ) -> None:
