@@ -72,7 +72,7 @@ class Judge:
         """The bytes of the event that a JSON-RPC message carries, or why there is none. The
         message's `method` is one of WRAPPERS."""
         wrapper = WRAPPERS[tree["method"]]
-        params = tree.get("params")
+        params: Any = tree.get("params")
         event = params.get("event") if isinstance(params, dict) else None
         if not isinstance(event, dict):
             return self._compiled.check(wrapper, tree) or Refusal("schema", "/params", "type")

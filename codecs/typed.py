@@ -7,6 +7,7 @@ can't say - formats, conditions, banned members - is checked in its `__post_init
 
 from __future__ import annotations
 
+from types import GenericAlias
 from typing import Annotated, Any, Literal, Union
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct, field
@@ -55,16 +56,12 @@ class Types:
                 return _string(schema)
             case "boolean":
                 return bool
-            case "integer" | "number" as kind:
-                number = int if kind == "integer" else float
-                return (
-                    Annotated[number, Meta(ge=schema["minimum"])] if "minimum" in schema else number
-                )
+            case "integer":
+                return _number(int, schema)
+            case "number":
+                return _number(float, schema)
             case "array":
-                if any(key in target(self._schemas, schema["items"]) for key in _UNTYPED):
-                    raise TypeError("nothing checks the items of an array one by one")
-                items = list[self.of(schema["items"])]  # type: ignore[misc]
-                return Annotated[items, Meta(min_length=schema.get("minItems", 0))]
+                return self._array(schema)
             case list() as kinds:
                 return Union[tuple(self.of({**schema, "type": kind}) for kind in kinds)]  # noqa: UP007
             case None if not schema.keys() - {"x-capture"}:
@@ -73,15 +70,20 @@ class Types:
                 return self._object(schema)
         raise TypeError("a schema without a type")
 
+    def _array(self, schema: Schema) -> Any:
+        if any(key in target(self._schemas, schema["items"]) for key in _UNTYPED):
+            raise TypeError("nothing checks the items of an array one by one")
+        items = GenericAlias(list, (self.of(schema["items"]),))
+        return _annotated(items, Meta(min_length=schema.get("minItems", 0)))
+
     def _object(self, schema: Schema) -> Any:
         if "propertyNames" in schema and "properties" not in schema:
-            return dict[
-                Annotated[str, Meta(pattern=anchored(schema["propertyNames"]["pattern"]))], Raw
-            ]  # type: ignore[misc]
+            name = _annotated(str, Meta(pattern=anchored(schema["propertyNames"]["pattern"])))
+            return GenericAlias(dict, (name, Raw))
         if isinstance(others := schema.get("additionalProperties"), dict):
             if any(member != others for member in schema.get("properties", {}).values()):
                 raise TypeError("a map of values of several types")
-            return dict[str, self.of(others)]  # type: ignore[misc]
+            return GenericAlias(dict, (str, self.of(others)))
         known = self._structs.get(id(schema))
         if known is None:
             known = self._structs[id(schema)] = self._struct(schema)
@@ -158,9 +160,16 @@ def _literal(schema: Schema) -> Any:
     return Literal[tuple(values)]
 
 
+def _number(kind: type, schema: Schema) -> Any:
+    return _annotated(kind, Meta(ge=schema["minimum"])) if "minimum" in schema else kind
+
+
 def _string(schema: Schema) -> Any:
+    shortest = schema.get("minLength", 0)
     if "pattern" in schema:
-        return Annotated[
-            str, Meta(pattern=anchored(schema["pattern"]), min_length=schema.get("minLength", 0))
-        ]
-    return Annotated[str, Meta(min_length=1)] if schema.get("minLength") == 1 else str
+        return _annotated(str, Meta(pattern=anchored(schema["pattern"]), min_length=shortest))
+    return _annotated(str, Meta(min_length=shortest)) if shortest else str
+
+
+def _annotated(kind: Any, meta: Meta) -> Any:
+    return Annotated[kind, meta]
