@@ -31,13 +31,14 @@ def cut_part(part: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
         if name in part:
             copy[name] = part[name]
     if cut.selection == "metadata":
-        size = _size(part)
+        size = size_of(part)
         if size is not None:
             copy["size"] = size
     return copy
 
 
-def _size(part: Mapping[str, Any]) -> int | float | None:
+def size_of(part: Mapping[str, Any]) -> int | float | None:
+    """In UTF-8 bytes: of the text, or else as the part says, if it does."""
     if "text" in part:
         return len(part["text"].encode())
     return part.get("size")
