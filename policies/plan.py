@@ -52,7 +52,7 @@ class Member(Struct, frozen=True):
 
 def compile_plan(schema: Schema, resolve: Resolve, level: Below) -> Step:
     """The step that rewrites a whole event of this schema to `level`."""
-    return _Compiler(resolve, level).object(_resolved(schema, resolve))
+    return _Compiler(resolve, level).object(resolved(schema, resolve))
 
 
 def members_of(schema: Schema, resolve: Resolve) -> dict[str, Member]:
@@ -63,7 +63,7 @@ def members_of(schema: Schema, resolve: Resolve) -> dict[str, Member]:
     for branch, conditional in _branches(schema, resolve, conditional=False):
         (sometimes if conditional else always).update(branch.get("required", ()))
         for name, member in branch.get("properties", {}).items():
-            classed = isinstance(member, dict) and "x-capture" in _resolved(member, resolve)
+            classed = isinstance(member, dict) and "x-capture" in resolved(member, resolve)
             if classed and name not in named:  # else it only narrows, or bans, what is named
                 named[name] = member
     if schema.get("minProperties"):
@@ -76,7 +76,7 @@ def members_of(schema: Schema, resolve: Resolve) -> dict[str, Member]:
 def _branches(
     schema: Schema, resolve: Resolve, *, conditional: bool
 ) -> Iterator[tuple[Schema, bool]]:
-    schema = _resolved(schema, resolve)
+    schema = resolved(schema, resolve)
     yield schema, conditional
     for branch in schema.get("allOf", ()):
         yield from _branches(branch, resolve, conditional=conditional)
@@ -88,7 +88,8 @@ def _branches(
             yield from _branches(branch, resolve, conditional=True)
 
 
-def _resolved(schema: Schema, resolve: Resolve) -> Schema:
+def resolved(schema: Schema, resolve: Resolve) -> Schema:
+    """The schema behind a reference; an annotation beside the reference wins."""
     while "$ref" in schema:
         annotation = schema.get("x-capture")
         schema = resolve(schema["$ref"])
@@ -103,7 +104,7 @@ class _Compiler:
         self._level: Below = level
 
     def step(self, schema: Schema, *, required: bool, sometimes: bool = False) -> Step:
-        schema = _resolved(schema, self._resolve)
+        schema = resolved(schema, self._resolve)
         needed = required or sometimes
         if self._level == "none" and not needed:
             return _go_silently
@@ -136,7 +137,7 @@ class _Compiler:
         if not schema.get("x-gaps"):
             return _object(steps)
         for name, member in members.items():
-            if _resolved(member.schema, self._resolve).get("x-capture") == "path":
+            if resolved(member.schema, self._resolve).get("x-capture") == "path":
                 steps[name] = _go
         steps["gaps"] = self.step(members["gaps"].schema, required=True)
         return _object_with_gaps(steps)
