@@ -5,6 +5,9 @@ definition is named by its type. Every property of an event carries `x-capture`,
 the definition that it refers to (its own wins): `structural`, `token`, `text`, `opaque`, `path`,
 `identity` or `part`. `x-capture-keep` lists the texts that are tokens after all; `x-gaps` marks
 an object that notes its own withheld members in its `gaps`.
+
+`mcp/elicitation.json` holds the shapes of what an elicitation event carries as text. It has no
+capture classes: what stays of a body is decided from the form itself (`hookbus.policies.forms`).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ Schema = dict[str, Any]
 
 # not importlib.resources: it refuses the folder in an editable install, where the package is a
 # namespace with a second, virtual location
-_FOLDER = Path(__file__).with_name("ahp")
+_FOLDER = Path(__file__).parent
 _SUBJECTS = ("common", "content", "execution", "capabilities", "wrapper")
 _EVENTS = ("session", "model", "tool", "change", "user")
 
@@ -26,13 +29,29 @@ def load() -> Schema:
     """All documents in one: `{"$schema": …, "definitions": {name: schema}}`, references made
     local (`#/definitions/NAME`). Reads the files again at each call; the caller keeps the result.
     """
+    return _joined(*_SUBJECTS, *_EVENTS)
+
+
+def load_registration() -> Schema:
+    """The shapes of a registration document, in the form of `load`'s. They are no part of it,
+    because a registration is no event: its members have no capture class."""
+    return _joined("registration")
+
+
+def _joined(*names: str) -> Schema:
     definitions: Schema = {}
-    for name in (*_SUBJECTS, *_EVENTS):
-        for key, schema in _read(name)["definitions"].items():
+    for name in names:
+        for key, schema in _read(f"ahp/{name}")["definitions"].items():
             if key in definitions:
                 raise ValueError(f"two documents define {key}")
             definitions[key] = schema
     return {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": definitions}
+
+
+def load_elicitation() -> Schema:
+    """The document of MCP elicitation bodies; its definitions `request` (the params) and `result`
+    are the whole bodies. Read again at each call."""
+    return _read("mcp/elicitation")
 
 
 def event_types(schemas: Schema) -> tuple[str, ...]:
