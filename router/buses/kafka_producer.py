@@ -19,7 +19,7 @@ from hookbus.router.buses.kafka_client import bounded, client_options, mapped, m
 from hookbus.router.buses.kafka_close import drop_producer, stop_producer
 from hookbus.router.buses.kafka_settings import KafkaSettings
 from hookbus.router.buses.placement import Placement
-from hookbus.router.errors import OutputTooLarge
+from hookbus.router.errors import BusFatal, OutputTooLarge
 from hookbus.router.types import Output
 
 log = logging.getLogger("hookbus.bus")
@@ -40,6 +40,7 @@ class KafkaPublisher:
         self._producer: AIOKafkaProducer | None = None
         self._starting = asyncio.Lock()
         self._idempotent = True
+        self._closed = False
 
     async def start(self) -> None:
         """Connect. Raises BusUnavailable or BusFatal."""
@@ -62,6 +63,7 @@ class KafkaPublisher:
             raise
 
     async def close(self) -> None:
+        self._closed = True
         producer, self._producer = self._producer, None
         if producer is not None:
             await stop_producer(producer, self._settings.close_timeout)
@@ -77,6 +79,8 @@ class KafkaPublisher:
 
     async def _started(self) -> AIOKafkaProducer:
         async with self._starting:
+            if self._closed:
+                raise BusFatal("the bus is closed")
             if self._producer is None:
                 self._producer = await self._start()
             return self._producer

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hookbus.router.buses.sqlite_schema import prepare
-from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError
+from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, OutputTooLarge
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -135,4 +135,6 @@ def _mapped(error: sqlite3.Error, path: str) -> HookbusError:
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if code is not None and code & 0xFF in _PASSING:
         return BusUnavailable(f"the bus {path} doesn't answer: {name}")
+    if code == sqlite3.SQLITE_TOOBIG:
+        return OutputTooLarge("a record is larger than SQLite stores")
     return BusFatal(f"the bus {path} can't be used: {name}")

@@ -18,7 +18,7 @@ Catalog = dict[str, tuple[int, ...]]
 """Topic name to the ids of its partitions, by number. Topics are never removed or resized."""
 
 _OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
-_READ_BYTES: Final = 16 * 1024 * 1024  # a batch of big values stays a small one
+READ_BYTES: Final = 16 * 1024 * 1024  # a batch of big values stays a small one
 _headers_encoder: Final = msgspec.msgpack.Encoder()
 _headers_decoder: Final = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
@@ -106,7 +106,7 @@ def read(
             )
         )
         size += len(value or b"")
-        if size >= _READ_BYTES:
+        if size >= READ_BYTES:
             break
     return records
 

@@ -122,12 +122,13 @@ class SqliteReader:
 
         def fetch(connection: sqlite3.Connection) -> tuple[int, list[tuple[_Held, list[Record]]]]:
             generation = sqlite_group.generation(connection, self._group)
-            found, room = [], limit
+            found, room, size = [], limit, 0
             for held in candidates:
                 records = sqlite_log.read(connection, held.home, held.partition, held.fetch, room)
                 found.append((held, records))
                 room -= len(records)
-                if room <= 0:
+                size += sum(len(record.value or b"") for record in records)
+                if room <= 0 or size >= sqlite_log.READ_BYTES:
                     break
             return generation, found
 

@@ -112,3 +112,37 @@ async def test_a_refused_login_is_fatal_and_a_right_one_works(
         await bus.open([topic])
     assert WRONG not in str(found.value)
     await bus.close()
+
+
+async def test_two_holders_of_one_static_identity_are_fatal(broker: Broker) -> None:
+    """The broker disowns each in turn; rejoining for ever would deliver everything twice (C89)."""
+    topic, group = fresh("in"), fresh("g")
+    static = {"group_instance_id": "pod-0", "request_timeout": 8.0}
+    async with (
+        opened(broker.bootstrap, topic, **static) as one,
+        opened(broker.bootstrap, topic, **static) as two,
+    ):
+        readers = [await one.reader(group, [topic]), await two.reader(group, [topic])]
+
+        async def fenced() -> bool:
+            try:
+                for reader in readers:
+                    await reader.receive(1, 0.05)
+            except BusFatal:
+                return True
+            return False
+
+        await until(fenced)
+
+
+async def test_a_static_member_keeps_its_partitions_over_a_restart(broker: Broker) -> None:
+    """It comes back within its session as the same member, and goes on where it was."""
+    topic, group = fresh("in"), fresh("g")
+    static = {"group_instance_id": "pod-1", "request_timeout": 8.0}
+    for first in (0, 10, 20):
+        async with opened(broker.bootstrap, topic, **static) as bus:
+            await bus.publish(numbered(topic, 10, first=first))
+            reader = await bus.reader(group, [topic])
+            records = await collect(reader, 10)
+            assert sorted(numbers(records)) == list(range(first, first + 10))
+            await reader.settle(done(records))

@@ -237,7 +237,7 @@ async def test_a_member_whose_lease_ran_out_writes_nothing(sqlite: Rig) -> None:
             assert process.stdout is not None
             while int(await process.stdout.readline()) < 50:
                 pass
-            process.send_signal(signal.SIGSTOP)
+            await freeze(process, Path(sqlite.location))
             reader = await bus.reader(group, [topic])
             await until(lambda: len(reader.assigned()) == PARTITIONS)
             some = await collect(reader, 300)
@@ -250,6 +250,24 @@ async def test_a_member_whose_lease_ran_out_writes_nothing(sqlite: Rig) -> None:
 
                 await until(arrived)
         assert Counter(numbers(await scanned(bus, target))) == dict.fromkeys(range(2000), 1)
+
+
+async def freeze(process: asyncio.subprocess.Process, path: Path) -> None:
+    """Stop the process outside a transaction: inside one it would hold the file's only lock."""
+    probe = sqlite3.connect(path, isolation_level=None, timeout=0.0)
+
+    def frozen() -> bool:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            probe.execute("BEGIN IMMEDIATE")
+            probe.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            process.send_signal(signal.SIGCONT)
+            return False
+        return True
+
+    await until(frozen)
+    probe.close()
 
 
 members = st.lists(
