@@ -25,8 +25,15 @@ from hookbus.router.commands import (
     schema,
     tail,
 )
-from hookbus.router.errors import BusFatal, BusUnavailable, ConfigError, HookbusError
+from hookbus.router.errors import (
+    BusFatal,
+    BusUnavailable,
+    ConfigError,
+    HookbusError,
+    OutputTooLarge,
+)
 
+EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_STARTUP: Final = 3
 EXIT_FATAL: Final = 4
@@ -52,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.execute(options))
     except ConfigError as error:
         return _complain(error, EXIT_USAGE)
+    except OutputTooLarge as error:
+        return _complain(error, EXIT_REFUSED)
     except (BusFatal, BusUnavailable) as error:
         return _complain(error, EXIT_FATAL)
     except HookbusError as error:

@@ -24,6 +24,7 @@ class Progress:
         self._moved: dict[Partition, float] = {}
         self._joined = False
         self._bus_ok = False
+        self._measurable = True
         self._held_up: set[Partition | None] = set()
 
     def joined(self) -> None:
@@ -32,6 +33,10 @@ class Progress:
 
     def bus_answers(self, answers: bool) -> None:
         self._bus_ok = answers
+
+    def measured(self, answers: bool) -> None:
+        """Whether the bus told the lag: an idle loop would not notice that the bus is away."""
+        self._measurable = answers
 
     def took(self, partition: Partition) -> None:
         """Records of a partition are in hand."""
@@ -56,7 +61,7 @@ class Progress:
     @property
     def ready(self) -> bool:
         """Member of the group, and the bus answers."""
-        return self._joined and self._bus_ok
+        return self._joined and self._bus_ok and self._measurable
 
     @property
     def delivering(self) -> bool:

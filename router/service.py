@@ -233,10 +233,15 @@ class Service:
     async def _show_lag(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             for loop, reader in self._readers.items():
+                progress = self._progress.get(loop)
                 try:
                     lag = await reader.lag()
                 except BusUnavailable:
+                    if progress is not None:
+                        progress.measured(False)
                     continue
+                if progress is not None:
+                    progress.measured(True)
                 if loop == FORWARDER:
                     self._metrics.journal_pending(sum(lag.values()))
                     continue
