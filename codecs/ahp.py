@@ -86,8 +86,8 @@ class Judge:
         """What the type of the event says of the rest of an intercept request."""
         if request != event["id"]:
             return Refusal("schema", "/id", "const")
-        for member, what in (("capabilities", "may"), ("state", "state of")):
-            name = f"{what} {event['type']}"
+        for member in ("capabilities", "state"):
+            name = f"{member}.{event['type']}"
             if member in params and name in self._schemas["definitions"]:
                 fault = self._compiled.check(name, params[member])
                 if fault is not None:

@@ -42,7 +42,8 @@ class Types:
     def __init__(self, schemas: Schema, formats: Formats) -> None:
         self._schemas = schemas
         self._expressions = Expressions(schemas, formats)
-        self._structs: dict[int, type[Struct]] = {}
+        self._structs: dict[int, tuple[Schema, type[Struct]]] = {}
+        """By the identity of the schema, which is kept so that no other can have it."""
 
     def of(self, schema: Schema) -> Any:
         """The type; raises TypeError for a schema that can't be expressed."""
@@ -84,10 +85,9 @@ class Types:
             if any(member != others for member in schema.get("properties", {}).values()):
                 raise TypeError("a map of values of several types")
             return GenericAlias(dict, (str, self.of(others)))
-        known = self._structs.get(id(schema))
-        if known is None:
-            known = self._structs[id(schema)] = self._struct(schema)
-        return known
+        if id(schema) not in self._structs:
+            self._structs[id(schema)] = schema, self._struct(schema)
+        return self._structs[id(schema)][1]
 
     def _struct(self, schema: Schema) -> type[Struct]:
         shape = _Shape()
