@@ -48,6 +48,9 @@ class Judge:
         self._decoders = {
             name: msgspec.json.Decoder(types.of(reference(name))) for name in event_types(schemas)
         }
+        self._wrappers = {
+            name: msgspec.json.Decoder(types.of(reference(name))) for name in WRAPPERS.values()
+        }
         self._slots: dict[str, Slots] = {}
         self._schemas = schemas
         self._messages = msgspec.json.Decoder(_Message)
@@ -77,10 +80,17 @@ class Judge:
         if not isinstance(event, dict):
             return self._compiled.check(wrapper, tree) or Refusal("schema", "/params", "type")
         inside = bytes(self._messages.decode(raw).params.event)
-        verdict = _moved(self.event(event, inside), _EVENT) or self._compiled.check(wrapper, tree)
+        verdict = _moved(self.event(event, inside), _EVENT) or self._wrapper(wrapper, tree, raw)
         if verdict is None and wrapper == "intercept":
             verdict = self._offer(tree["id"], event, params)
         return verdict or self._pending(event, inside) or inside
+
+    def _wrapper(self, name: str, tree: dict[str, Any], raw: bytes) -> Refusal | None:
+        try:
+            self._wrappers[name].decode(raw)
+        except msgspec.DecodeError:
+            return self._compiled.check(name, tree)
+        return None
 
     def _offer(self, request: Any, event: dict[str, Any], params: dict[str, Any]) -> Refusal | None:
         """What the type of the event says of the rest of an intercept request."""

@@ -57,6 +57,8 @@ class Types:
                 return _string(schema)
             case "boolean":
                 return bool
+            case "null":
+                return None
             case "integer":
                 return _number(int, schema)
             case "number":
@@ -95,8 +97,8 @@ class Types:
         if shape.closed is not None and shape.closed != shape.members.keys():
             raise TypeError("a closed branch that doesn't name all members")
         members = {name: self.of(member) for name, member in shape.members.items()}
-        if shape.closed is None:
-            members |= dict.fromkeys(shape.banned - members.keys(), Raw)
+        if shape.closed is None:  # members of any type, that must be there or must not
+            members |= dict.fromkeys((shape.banned | shape.required) - members.keys(), Raw)
         expression = self._expressions.of({"allOf": shape.rest}, "self")
         namespace = {} if expression == "True" else {"__post_init__": self._check(expression)}
         return defstruct(
