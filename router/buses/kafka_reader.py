@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from aiokafka import (  # type: ignore[import-untyped]
@@ -133,14 +133,17 @@ class KafkaReader:
 
     async def _settle(self, settlements: Sequence[Settlement]) -> None:
         async with self._settling:
-            offsets: dict[Partition, list[int]] = {}
+            offsets: dict[Partition, set[int]] = {}
             outputs: list[Output] = []
             for settlement in settlements:
-                home = settlement.record.home
+                home, offset = settlement.record.home, settlement.record.offset
                 held = self._buffer.held.get(home)
-                if held is None or not held.mark.holds(settlement.record.offset):
+                if held is None or not held.mark.holds(offset):
                     continue  # of a former assignment, or settled before
-                offsets.setdefault(home, []).append(settlement.record.offset)
+                settled = offsets.setdefault(home, set())
+                if offset in settled:
+                    continue  # received twice, in a former assignment and in this one
+                settled.add(offset)
                 outputs += settlement.outputs
             touched = {home: self._buffer.held[home] for home in offsets}
             if touched and await self._deliver(outputs, offsets, touched):
@@ -151,7 +154,7 @@ class KafkaReader:
     async def _deliver(
         self,
         outputs: Sequence[Output],
-        offsets: Mapping[Partition, Sequence[int]],
+        offsets: Mapping[Partition, Collection[int]],
         touched: Mapping[Partition, Held],
     ) -> bool:
         """Publish, then commit; whether the group moved. The place for a transaction later."""

@@ -10,28 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hookbus.router.buses import sqlite_group, sqlite_log
+from hookbus.router.buses.sqlite_holdings import Held, Holdings
 from hookbus.router.errors import BusFatal, BusUnavailable
 from hookbus.router.types import Output, Partition, Record, Settlement
-from hookbus.router.watermark import Watermark
 
 if TYPE_CHECKING:
     from hookbus.router.buses.sqlite import SqliteBus
 
 log = logging.getLogger("hookbus.bus")
-
-
-class _Held:
-    """A partition during one lease."""
-
-    __slots__ = ("epoch", "fetch", "home", "mark", "partition", "yield_by")
-
-    def __init__(self, partition: int, home: Partition, lease: sqlite_group.Lease) -> None:
-        self.partition = partition
-        self.home = home
-        self.epoch = lease.epoch
-        self.fetch = lease.next
-        self.mark = Watermark()
-        self.yield_by: float | None = None  # owed to another member, at the latest by then
 
 
 class SqliteReader:
@@ -47,9 +33,7 @@ class SqliteReader:
         self._member = member
         self._topics = tuple(topics)
         self._lease = lease
-        self._held: dict[int, _Held] = {}
-        self._generation = -1
-        self._turn = 0
+        self._holdings = Holdings(bus.home)
         self._settling = asyncio.Lock()
         self._renewing = asyncio.Lock()
         self._hurry = asyncio.Event()  # a partition is owed to somebody who waits for it
@@ -78,10 +62,10 @@ class SqliteReader:
         await asyncio.shield(asyncio.ensure_future(self._settle(settlements)))
 
     def assigned(self) -> frozenset[Partition]:
-        return frozenset(held.home for held in self._held.values())
+        return frozenset(self._holdings.homes())
 
     async def lag(self) -> Mapping[Partition, int]:
-        held = list(self._held.values())
+        held = list(self._holdings.held.values())
 
         def measure(connection: sqlite3.Connection) -> dict[Partition, int]:
             found = {}
@@ -103,7 +87,7 @@ class SqliteReader:
             self._heart.cancel()
             await asyncio.wait([self._heart])
         async with self._settling, self._renewing:
-            self._held.clear()
+            self._holdings.held.clear()
             try:
                 await self._bus.writing.write(
                     lambda connection: sqlite_group.leave(connection, self._group, self._member)
@@ -114,13 +98,9 @@ class SqliteReader:
         self._bus.changes.notify()
 
     async def _read(self, limit: int) -> list[Record]:
-        candidates = [held for held in self._held.values() if held.yield_by is None]
-        self._turn += 1
-        if candidates:  # each partition comes first in its turn, so none starves
-            first = self._turn % len(candidates)
-            candidates = candidates[first:] + candidates[:first]
+        candidates = self._holdings.readable()
 
-        def fetch(connection: sqlite3.Connection) -> tuple[int, list[tuple[_Held, list[Record]]]]:
+        def fetch(connection: sqlite3.Connection) -> tuple[int, list[tuple[Held, list[Record]]]]:
             generation = sqlite_group.generation(connection, self._group)
             found, room, size = [], limit, 0
             for held in candidates:
@@ -135,28 +115,31 @@ class SqliteReader:
         generation, found = await self._bus.reading.read(fetch)
         received: list[Record] = []
         for held, records in found:
-            if self._held.get(held.partition) is not held or held.yield_by is not None:
+            if not self._holdings.still(held) or held.yield_by is not None:
                 continue  # lost while reading
             for record in records:
                 held.mark.received(record.offset)
                 held.fetch = record.offset + 1
             received += records
-        if generation != self._generation and not received:
+        if generation != self._holdings.generation and not received:
             await self._renew()
         return received
 
     async def _settle(self, settlements: Sequence[Settlement]) -> None:
         async with self._settling:
-            homes = {held.home: held for held in self._held.values()}
-            offsets: dict[int, list[int]] = {}
+            homes = self._holdings.homes()
+            offsets: dict[int, set[int]] = {}
             outputs: list[tuple[int, Output]] = []
             for settlement in settlements:
-                held = homes.get(settlement.record.home)
-                if held is None or not held.mark.holds(settlement.record.offset):
+                held, offset = homes.get(settlement.record.home), settlement.record.offset
+                if held is None or not held.mark.holds(offset):
                     continue  # of a former lease, or settled before
-                offsets.setdefault(held.partition, []).append(settlement.record.offset)
+                settled = offsets.setdefault(held.partition, set())
+                if offset in settled:
+                    continue  # received twice, in a former lease and in this one
+                settled.add(offset)
                 outputs += [(held.partition, output) for output in settlement.outputs]
-            touched = [self._held[partition] for partition in offsets]
+            touched = [self._holdings.held[partition] for partition in offsets]
             if not touched:
                 return
             positions = {
@@ -190,8 +173,8 @@ class SqliteReader:
                 if held.partition in owned:
                     for offset in offsets[held.partition]:
                         held.mark.settled(offset)
-                elif self._held.get(held.partition) is held:
-                    del self._held[held.partition]
+                else:
+                    self._holdings.lose(held)
                 if held.yield_by is not None:
                     self._hurry.set()
         self._bus.changes.notify()
@@ -209,9 +192,10 @@ class SqliteReader:
                 return
 
     async def _pause(self) -> None:
-        owing = any(held.yield_by is not None for held in self._held.values())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), self._lease / (12 if owing else 3))
+            await asyncio.wait_for(
+                self._hurry.wait(), self._lease / (12 if self._holdings.owing else 3)
+            )
         self._hurry.clear()
 
     async def _renew(self) -> None:
@@ -219,7 +203,7 @@ class SqliteReader:
             if self._closed:
                 return
             now = asyncio.get_running_loop().time()
-            given_up = [held for held in self._held.values() if _is_due(held, now)]
+            given_up = self._holdings.due(now)
             standing = await self._bus.writing.write(
                 lambda connection: sqlite_group.renew(
                     connection,
@@ -227,44 +211,18 @@ class SqliteReader:
                     self._member,
                     self._topics,
                     self._bus.topics,
-                    [held.partition for held in given_up],
+                    given_up,
                     self._bus.now(),
                     int(self._lease * 1000),
                 )
             )
-            if self._take(standing, now + self._lease):
+            if self._holdings.take(standing, now + self._lease):
                 self._bus.changes.notify()
-
-    def _take(self, standing: sqlite_group.Standing, yield_by: float) -> bool:
-        """Bring what is held in line with the leases; returns whether anything changed."""
-        changed = standing.generation != self._generation
-        self._generation = standing.generation
-        for partition, held in list(self._held.items()):
-            lease = standing.leases.get(partition)
-            if lease is None or lease.epoch != held.epoch:
-                del self._held[partition]
-                changed = True
-        for partition, lease in standing.leases.items():
-            if partition not in self._held:
-                home = self._bus.home(partition)
-                self._held[partition] = _Held(partition, home, lease)
-                changed = True
-            held = self._held[partition]
-            if partition not in standing.surplus:
-                held.yield_by = None
-            elif held.yield_by is None:
-                held.yield_by = yield_by
-                changed = True
-                self._hurry.set()
-        return changed
+                if self._holdings.owing:
+                    self._hurry.set()
 
     def _check(self) -> None:
         if self._fatal is not None:
             raise self._fatal
         if self._closed:
             raise BusFatal("the reader is closed")
-
-
-def _is_due(held: _Held, now: float) -> bool:
-    """Whether a partition that is owed can go: its records are settled, or its time is up."""
-    return held.yield_by is not None and (held.mark.outstanding == 0 or held.yield_by <= now)

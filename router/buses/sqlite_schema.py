@@ -7,6 +7,8 @@ and no second index has to be written.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from hookbus.router.errors import BusFatal
@@ -63,21 +65,29 @@ CREATE INDEX positions_of_partition ON positions (partition);
 def prepare(connection: sqlite3.Connection, path: str) -> None:
     """Set the connection up and make the tables of a new file. Raises BusFatal if the file belongs
     to something else or to another version of hookbus."""
-    if _version(connection, path) == 0:
+    with _transaction(connection, "BEGIN"):
+        version = _version(connection, path)
+    if version == 0:
         connection.execute("PRAGMA page_size=8192")  # before WAL: a record usually fits in a page
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA wal_autocheckpoint=2000")
     connection.execute("PRAGMA journal_size_limit=67108864")
     connection.execute("PRAGMA cache_size=-32768")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Asked again under the lock: two processes may open a new file at once.
+    # Asked again under the lock: two processes may open a new file at once.
+    with _transaction(connection, "BEGIN IMMEDIATE"):
         if _version(connection, path) == 0:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={_VERSION}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -86,7 +96,8 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _version(connection: sqlite3.Connection, path: str) -> int:
-    """The schema version of the file, 0 if it is empty."""
+    """The schema version of the file, 0 if it is empty. Needs a transaction, so that the answers
+    are of one moment."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
