@@ -71,8 +71,8 @@ _START_SECONDS: Final = 20.0
 
 
 @contextlib.contextmanager
-def official_server() -> Iterator[OfficialServer]:
-    """The server on a free port of this machine, in a thread."""
+def official_server(port: int = 0) -> Iterator[OfficialServer]:
+    """The server on a port of this machine, by default a free one, in a thread."""
     application = OfficialServer()
     started = threading.Event()
 
@@ -84,7 +84,7 @@ def official_server() -> Iterator[OfficialServer]:
 
     server = Server(
         uvicorn.Config(
-            application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", ws="none"
+            application, host="127.0.0.1", port=port, lifespan="off", log_level="warning", ws="none"
         )
     )
     thread = threading.Thread(target=server.run, daemon=True)

@@ -36,6 +36,7 @@ class Run:
         self._chance = chance
         self._services: dict[str, Service] = {}
         self.killed: list[str] = []
+        self.in_the_middle = 0
 
     def start(self, part: str) -> None:
         self._services[part] = self._processes.run(self._setup, "--only", part)
@@ -48,8 +49,10 @@ class Run:
             published = pool.submit(publish, self._setup, portion)
             until(lambda: _done(victim, part) > before, lambda: f"{part} works; {victim.stderr}")
             time.sleep(self._chance.uniform(0, 0.3))  # the moment
+            done = _done(victim, part) - before
             victim.kill()
             published.result()
+        self.in_the_middle += done < len(portion)
         self.killed.append(part)
         self.start(part)
 
@@ -117,9 +120,11 @@ def test_no_event_is_lost_or_reordered_when_processes_are_killed(
     with capsys.disabled():
         found = ", ".join(f"{n} {a.total} ({a.duplicates} again)" for n, a in arrived.items())
         print(
-            f"\nkill -9, seed {seed}: {len(sent)} events; killed {', '.join(run.killed)};"
+            f"\nkill -9, seed {seed}: {len(sent)} events; killed {', '.join(run.killed)},"
+            f" {run.in_the_middle} of them in the middle of their work;"
             f" {found}; {time.monotonic() - begun:.0f} s"
         )
+    assert run.in_the_middle > 0
     for name, arrivals in arrived.items():
         assert dict(arrivals.first) == dict(Arrivals(sent).first), (name, seed)
         assert arrivals.unlike == [], (name, seed)
