@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookbus.codecs.decode import Decoder
@@ -323,12 +323,14 @@ def test_limits_hold_for_the_value_as_it_came() -> None:
     assert Decoder(Limits(max_bytes=len(raw) - 1)).decode(raw) == Refusal("too_large")
 
 
+@settings(deadline=None)
 @given(raw=st.binary(max_size=60))
 def test_no_bytes_raise(decoder: Decoder, raw: bytes) -> None:
     """Any bytes get a verdict."""
     assert isinstance(decoder.decode(raw), Refusal)
 
 
+@settings(deadline=None)
 @given(
     tree=st.dictionaries(
         st.sampled_from(["jsonrpc", "method", "params", "harness", "type", "aep", "id", "event"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import FormatChecker
 
@@ -113,6 +113,7 @@ _URI_PIECES += ["\u00e9", "^", "|", "\\", "{", "0", "[::1]", "http://[", "12345:
 _URIS = st.lists(st.sampled_from(_URI_PIECES), max_size=12).map("".join)
 
 
+@settings(deadline=None)
 @given(text=_DATES | st.text(alphabet="0123456789-T:Z+.", max_size=30) | st.text(max_size=30))
 @example("2026-08-24T08:51:14Z")
 def test_dates_get_the_official_verdict(text: str) -> None:
@@ -121,6 +122,7 @@ def test_dates_get_the_official_verdict(text: str) -> None:
         assert is_date_time(text) == _CHECKER.conforms(text, "date-time")
 
 
+@settings(deadline=None)
 @given(text=_URIS | st.text(max_size=20).map("x:{}".format) | st.text(max_size=20))
 @example("http://[1:2:3:4:5:6:7::]")
 @example("http://[1:2:3:4:5:6:7:8:9]")

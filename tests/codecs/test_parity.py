@@ -75,7 +75,7 @@ def test_the_derived_types_accept_the_whole_corpus(corpus: Corpus) -> None:
         _DECODERS[kind].decode(encode(event))
 
 
-@_properties(0.8)
+@_properties(1)
 @given(value=near_events())
 def test_events_get_the_official_verdict(decoder: Decoder, official: Official, value: Any) -> None:
     """A value near a valid event is accepted exactly if the official validator accepts it."""
@@ -111,7 +111,7 @@ def test_a_derived_type_accepts_only_what_its_schema_accepts(value: Any) -> None
     assert _COMPILED.check(value["type"], value) is None
 
 
-@_properties(0.4)
+@_properties(0.3)
 @given(value=near_events())
 def test_no_refusal_holds_content(decoder: Decoder, value: Any) -> None:
     """The path of a refusal is made of members that the schemas name, and of indices."""

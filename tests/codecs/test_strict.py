@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookbus.codecs.strict import Limits, encode, parse
@@ -198,6 +198,7 @@ _json = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(tree=_json, ascii_only=st.booleans(), indent=st.sampled_from([None, 0, 2]))
 def test_what_is_written_is_read_back(tree: Any, ascii_only: bool, indent: int | None) -> None:
     """Any JSON value survives `encode` and `parse`, and `parse` reads other writers' spellings."""
@@ -208,6 +209,7 @@ def test_what_is_written_is_read_back(tree: Any, ascii_only: bool, indent: int |
     assert repr(parse(spelled, _LIMITS)) == repr(tree)
 
 
+@settings(deadline=None)
 @given(
     raw=st.binary(max_size=40)
     | st.text(alphabet='{}[]",:\\ue019.-aN \n', max_size=30).map(str.encode)
