@@ -12,7 +12,7 @@ from agenthooksprotocol.runtime import Validator
 from hookbus.codecs.decode import Decoder
 
 EXAMPLES = int(os.environ.get("HOOKBUS_PARITY_EXAMPLES", "3000"))
-"""How many values the parity property of bare events draws; the others draw a share of it."""
+"""About how many values the properties of `test_parity` draw altogether."""
 
 Accepts = Callable[[str, Any], bool]
 
