@@ -17,8 +17,8 @@ from hookbus.codecs.formats import is_date_time, is_uri
 
 
 def check_answers(form: Form, content: Mapping[str, Any] | None) -> BodyFault | None:
-    """The first fault (`body_answer`) of the answers, in the order of the fields; None if they
-    satisfy the form. No content counts as no answers; keys that the form doesn't have pass.
+    """The first fault (`body_answer`) of the answers to an accepted form, in the order of its
+    fields; None if they satisfy it. No content counts as no answers; other keys pass.
 
     For a missing answer the path is `/content` and the rule `required`.
     """

@@ -36,6 +36,8 @@ _STEMS: Final = tuple(
     stem for stem in sorted(_ENDS) if not any(other in stem for other in _ENDS - {stem})
 )
 """One of them is in every name that asks; most names are done with when none is."""
+_LONGEST: Final = 1_000
+"""Longer names, in characters, aren't taken apart: a stem in them is enough."""
 _AMOUNTS: Final = frozenset({"count", "limit", "budget", "usage", "quota", "total", "cost"})
 
 
@@ -53,6 +55,8 @@ def _names_one(text: str, number: bool) -> bool:
     lowered = text.lower()
     if not any(map(lowered.__contains__, _STEMS)):
         return False
+    if len(text) > _LONGEST:
+        return True
     words = [word.lower() for word in _WORD.findall(_BOUNDARY.sub(" ", text))]
     if number:
         words = _without_amounts(words)

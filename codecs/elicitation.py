@@ -118,10 +118,17 @@ class Bodies:
         return None if fault is None else BodyFault("body_schema", fault.path, fault.rule)
 
     def _test_itself(self) -> None:
-        body = {"mode": "url", "message": "", "url": "urn:x", "elicitationId": ""}
-        ok = self._check("request", body) is None
-        refused = self._check("request", {**body, "url": "a url"}) is not None
-        if not (ok and refused and self._check("result", {"action": "cancel"}) is None):
+        """Makes both validators and the types on the way, so that no body waits for them."""
+        url = {"mode": "url", "message": "", "url": "urn:x", "elicitationId": ""}
+        form = {"message": "", "requestedSchema": {"type": "object", "properties": {}}}
+        sound = (
+            self._check("request", url) is None
+            and self._check("request", {**url, "url": "a url"}) is not None
+            and self._check("request", form) is None
+            and are_form_params(form)
+            and self._check("result", {"action": "cancel"}) is None
+        )
+        if not sound:
             raise RuntimeError("the validator fails its self-test: formats are not checked")
 
 
