@@ -105,6 +105,10 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     topic: Topic
     match: dict[str, Any] = field(default_factory=dict)
     capture: Level = "metadata"
+    content: dict[str, Literal["body", "metadata", "omit"]] | None = None
+    """An AHP content selection: `default`, and the categories that differ; it only lowers."""
+    include_native: bool = True
+    """Whether a copy keeps `native`, where its level lets it."""
 
 
 class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hookbus.policies.failures import Domains
 from hookbus.policies.match import InvalidFilter, compile_filter
+from hookbus.policies.selection import problems as selection_problems
 from hookbus.router.config import BusConfig, Config, HttpBackend, SinkConfig
 from hookbus.router.sinks.addresses import url_problem
 from hookbus.router.sinks.requests import header_problems
@@ -51,6 +52,10 @@ def describe(config: Config) -> Iterator[dict[str, Any]]:
         line: dict[str, Any] = {"route": name, "capture": route.capture, "topic": route.topic}
         if route.capture == "redacted":
             line["full_becomes"] = "metadata"
+        if route.content is not None:
+            line["content"] = route.content
+        if not route.include_native:
+            line["native"] = False
         yield line
     for name, sink in config.sinks.items():
         yield {
@@ -122,6 +127,9 @@ def _route_problems(config: Config, event_types: Collection[str]) -> Iterator[st
     if (config.routes or config.sinks) and config.dead_letters is None:
         yield "dead_letters: missing; routes and sinks need a topic for what they can't process"
     for name, route in config.routes.items():
+        if route.content is not None:
+            found = selection_problems(route.content)
+            yield from (f"routes.{name}.content.{problem}" for problem in found)
         try:
             compile_filter(route.match)
         except InvalidFilter as error:
