@@ -9,16 +9,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
+import os
+
+import msgspec
 
 from hookbus.router import logs
-from hookbus.router.commands.common import add_config, load_config
+from hookbus.router.commands.common import add_config
+from hookbus.router.commands.registered import add_registration, load_registered
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
 from hookbus.router.service import Part, Service
 
+_log = logging.getLogger("hookbus.registration")
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     add_config(command)
+    add_registration(command)
     command.add_argument(
         "--only", action="append", default=[], metavar="PART",
         help="run just this part, `router` or `sink:NAME`; may be given several times",
@@ -32,15 +40,24 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    config = load_config(options.config)
+    loaded = load_registered(
+        options, lambda sink: os.environ if _runs(options.only, sink) else None
+    )
+    config = loaded.config
     part = _part(config, options.only)
     logs.configure(options.log_level)
+    for note in loaded.notes:
+        _log.warning("registration", extra=msgspec.structs.asdict(note))
     gc.freeze()  # what is loaded by now stays; later collections need not look at it
     return asyncio.run(_run(config, part, options.listen))
 
 
 async def _run(config: Config, part: Part, listen: str | None) -> int:
     return await Service(config, part, listen).run()
+
+
+def _runs(only: list[str], sink: str) -> bool:
+    return not only or f"sink:{sink}" in only
 
 
 def _part(config: Config, only: list[str]) -> Part:

@@ -1,0 +1,64 @@
+"""Configurations with AHP registration documents: the options, and how both are loaded."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from msgspec import Struct
+
+from hookbus.policies.levels import LEVELS
+from hookbus.router import build, config_file, plan
+from hookbus.router.config import Config
+from hookbus.router.errors import ConfigError
+from hookbus.router.registration import Environment, Note, Registered, merge, register
+
+
+class Loaded(Struct, frozen=True):
+    """A configuration without problems, and what is to be told of its documents."""
+
+    config: Config
+    notes: tuple[Note, ...]
+
+
+def add_registration(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--registration", action="append", default=[], type=Path, metavar="FILE",
+        help="AHP registration document (JSON) whose HTTP backends become sinks; may be given "
+        "several times",
+    )  # fmt: skip
+    command.add_argument(
+        "--registration-capture", choices=LEVELS, default="metadata",
+        help="the ceiling of their routes (default: metadata)",
+    )  # fmt: skip
+
+
+def load_registered(options: argparse.Namespace, environment: Environment) -> Loaded:
+    """The configuration with what the documents add to it; see `register` for the environment.
+
+    Raises ConfigError: first with all problems of the files, and if there are none, with all that
+    only the whole shows.
+    """
+    problems: list[str] = []
+    config = None
+    try:
+        config = config_file.load(options.config)
+    except ConfigError as error:
+        problems += error.problems
+    documents: list[Registered] = []
+    for path in options.registration:
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            problems.append(f"{path}: can't be read: {type(error).__name__}")
+            continue
+        document = register(str(path), raw, options.registration_capture, environment)
+        documents.append(document)
+        problems += document.problems
+    if config is None or problems:
+        raise ConfigError(problems)
+    config, problems = merge(config, documents)
+    problems += plan.problems(config, build.event_types())
+    if problems:
+        raise ConfigError(problems)
+    return Loaded(config, tuple(note for document in documents for note in document.notes))
