@@ -2,7 +2,8 @@
 
 It equals the verdict of the official validator (PyPI `agenthooksprotocol` 0.10.1), except:
 
-- a trailing newline is refused after a date, a currency and the name of an extension or effect;
+- a trailing newline is refused wherever a format or a pattern ends the text: dates, URIs,
+  currencies, names of extensions and effects;
 - a leap second is accepted (`hookbus.codecs.formats`);
 - an intercept request whose id is not its event's id is refused.
 """

@@ -21,6 +21,7 @@ _DATE_TIME = re.compile(
 )
 _LEAP_SECOND = re.compile(r"[Tt](\d\d):(\d\d):60(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 _DAY_MINUTES = 24 * 60
+_LONGEST_REMEMBERED = 512
 _LONG_MONTHS = frozenset({"01", "03", "05", "07", "08", "10", "12"})
 
 
@@ -97,5 +98,11 @@ def is_uri(text: str) -> bool:
 
 
 def remembering(check: Callable[[str], bool], size: int = 1024) -> Callable[[str], bool]:
-    """`check` with the last `size` verdicts at hand: sources repeat in a stream of events."""
-    return lru_cache(size)(check)
+    """`check` with the last `size` verdicts at hand: sources repeat in a stream of events. Long
+    texts are checked each time, so that the memory held is bounded in bytes too."""
+    recall = lru_cache(size)(check)
+
+    def remembered(text: str) -> bool:
+        return recall(text) if len(text) <= _LONGEST_REMEMBERED else check(text)
+
+    return remembered

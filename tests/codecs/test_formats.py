@@ -156,7 +156,21 @@ def test_long_texts_take_linear_time(text: str) -> None:
 
 
 def test_remembered_verdicts_are_the_same() -> None:
-    """A remembering check says the same, again and again."""
+    """A remembering check says the same, again and again, of short texts and of long ones."""
     check = remembering(is_uri, 2)
-    texts = ["urn:a", "b", "urn:c", "d"] * 3
-    assert [check(text) for text in texts] == [is_uri(text) for text in texts]
+    texts = ["urn:a", "b", "urn:" + "c" * 10_000, "d" * 10_000] * 3
+    assert [check(text) for text in texts] == [True, False, True, False] * 3
+
+
+def test_long_texts_are_not_remembered() -> None:
+    """What is remembered is bounded in bytes: a stream of huge sources fills no memory."""
+    seen: list[str] = []
+
+    def counted(text: str) -> bool:
+        seen.append(text)
+        return True
+
+    check = remembering(counted)
+    for text in ["short", "long" * 1000] * 3:
+        assert check(text)
+    assert [len(text) for text in seen] == [5, 4000, 4000, 4000]
