@@ -57,11 +57,11 @@ class Expressions:
             case "anyOf":
                 return [" or ".join(f"({self.of(branch, value)})" for branch in argument)]
             case "not":
-                return [f"not ({self.of(argument, value)})"]
+                return [f"not ({self._condition(argument, value)})"]
             case "if":
                 then = self.of(schema.get("then", True), value)
                 other = self.of(schema.get("else", True), value)
-                return [f"({then}) if ({self.of(argument, value)}) else ({other})"]
+                return [f"({then}) if ({self._condition(argument, value)}) else ({other})"]
             case "required":
                 return [f"{value}.{attribute(member)} is not UNSET" for member in argument]
             case "properties":
@@ -91,6 +91,13 @@ class Expressions:
             case "then" | "else" | "x-capture" | "x-capture-keep" | "x-gaps":
                 return []
         raise TypeError(f"no expression for {keyword}")
+
+    def _condition(self, schema: Schema | bool, value: str) -> str:
+        """Like `of`, where a mistaken no would be as bad as a mistaken yes."""
+        expression = self.of(schema, value)
+        if "_only(" in expression or "_any(" in expression:
+            raise TypeError("no expression for a condition on unnamed members")
+        return expression
 
     def _member(self, value: str, schema: Schema | bool) -> str:
         if schema is False:

@@ -132,6 +132,7 @@ def _decodes(decoder: Any, value: Any) -> bool:
         {"type": "string", "maxLength": 3},
         {"type": "object", "properties": {"a": {"type": "object", "patternProperties": {}}}},
         {"type": "object", "properties": {"a": _TEXT}, "allOf": [{"if": {"maxLength": 3}}]},
+        {"type": "object", "properties": {"a": _TEXT}, "not": {"minProperties": 1}},
         {"type": "array", "items": {"type": "string", "format": "uri"}},
         {"type": "object", "properties": {"a": _TEXT}, "additionalProperties": {"type": "integer"}},
         {
