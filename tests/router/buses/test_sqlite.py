@@ -37,15 +37,17 @@ async def test_a_killed_process_costs_nothing_and_repeats_nothing(sqlite: Rig) -
     topic, target, group = fresh("in"), fresh("out"), fresh("g")
     count = 3000
     async with sqlite.bus(topic, target) as bus:
-        await bus.publish(numbered(topic, count, keys=40))
         async with (
             sqlite.worker("copy", group, topic, target) as first,
             sqlite.worker("copy", group, topic, target) as second,
         ):
-            for process in (first, second):
-                assert process.stdout is not None
-                while int(await process.stdout.readline()) < 100:
-                    pass
+            assert first.stdout is not None
+            assert second.stdout is not None
+            await asyncio.gather(first.stdout.readline(), second.stdout.readline())
+            # Published only now, so that neither is done before the other has joined.
+            await bus.publish(numbered(topic, count, keys=40))
+            while int(await first.stdout.readline()) < 100:
+                pass
             first.kill()
             await first.wait()
 

@@ -3,7 +3,7 @@
 worker.py LOCATION hold GROUP TOPIC          receives everything, settles nothing
 worker.py LOCATION copy GROUP TOPIC TARGET   copies records to TARGET in small batches
 
-Prints one line a batch: how many records it has received so far.
+Prints 0 once it has joined, and then one line a batch: how many records it has received so far.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ async def main(location: str, mode: str, group: str, topic: str, target: str = "
     await bus.open([topic, target] if target else [topic])
     reader = await bus.reader(group, [topic])
     count = 0
+    print(count, flush=True)
     while True:
         records = await reader.receive(7, 5.0)
         if mode == "copy":
