@@ -212,7 +212,7 @@ class _Registrar:
             self._problem(f"{at}/tokenRef", "is not supported; use tokenEnv")
             return None
         token = self._looked_up(given.token_env, f"{at}/tokenEnv", variables)
-        if token is not None and authorization(token) is None:
+        if token and authorization(token) is None:
             self._problem(f"{at}/tokenEnv", "the variable holds what no header may have")
         return Secret(env=given.token_env)
 
