@@ -40,13 +40,14 @@ class Record(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What is to be appended to a topic; records with the same key share a partition. `value` is
-    None for a tombstone, which only a compacted topic wants."""
+    """What is to be appended to a topic; records with the same key share a partition, unless
+    `partition` names one. `value` is None for a tombstone, which only a changelog wants."""
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    partition: int | None = None
 
 
 class Settlement(Struct, frozen=True):
@@ -78,6 +79,11 @@ class Reader(Protocol):
         """The partitions that this member holds now."""
         ...
 
+    def assignment(self, partition: Partition) -> object | None:
+        """A token of the present assignment of a partition, another one after each; None if this
+        member doesn't hold it. What was kept for an assignment ends with it."""
+        ...
+
     async def lag(self) -> Mapping[Partition, int]:
         """For each assigned partition, the number of records that the group has not passed."""
         ...
@@ -90,9 +96,13 @@ class Reader(Protocol):
 class Bus(Protocol):
     """An ordered, partitioned, durable log."""
 
-    async def open(self, topics: Sequence[str]) -> None:
+    async def open(self, topics: Sequence[str], changelogs: Mapping[str, str] = ...) -> None:
         """Connect; create the missing ones of `topics` where the configuration says how, and
-        otherwise raise TopicsMissing with their names."""
+        otherwise raise TopicsMissing with their names.
+
+        `changelogs` maps the name of a changelog to the topic that it is partitioned like. Of a
+        changelog only the last value of each key is kept, and none that ends in a tombstone.
+        """
         ...
 
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
@@ -103,9 +113,11 @@ class Bus(Protocol):
         """Append in order; every output is durable on return."""
         ...
 
-    def scan(self, topic: str, *, follow: bool) -> AsyncIterator[Record]:
-        """All records of a topic from the oldest, without a group: up to the end as it was when
-        the scan began, or without end if `follow`."""
+    def scan(
+        self, topic: str, *, follow: bool, partition: int | None = None
+    ) -> AsyncIterator[Record]:
+        """All records of a topic, or of one partition, from the oldest, without a group: up to the
+        end as it was when the scan began, or without end if `follow`."""
         ...
 
     async def close(self) -> None: ...

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
@@ -32,8 +33,12 @@ class KafkaBus:
         self._numbers: Numbers = {}
         self._readers: list[KafkaReader] = []
 
-    async def open(self, topics: Sequence[str]) -> None:
-        self._numbers |= await ensure_topics(self._settings, topics, self._create_topics)
+    async def open(
+        self, topics: Sequence[str], changelogs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._numbers |= await ensure_topics(
+            self._settings, topics, self._create_topics, changelogs
+        )
         await self._publisher.start()
 
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
@@ -55,10 +60,13 @@ class KafkaBus:
         await self._require({output.topic for output in outputs})
         await self._publisher.publish(outputs)
 
-    async def scan(self, topic: str, *, follow: bool) -> AsyncIterator[Record]:
+    async def scan(
+        self, topic: str, *, follow: bool, partition: int | None = None
+    ) -> AsyncIterator[Record]:
         await self._require([topic])
         consumer = AIOKafkaConsumer(**self._reading(), fetch_max_wait_ms=POLL_MS)
-        records = scan_topic(consumer, self._settings, topic, self._numbers[topic], follow=follow)
+        numbers = self._numbers[topic] if partition is None else (partition,)
+        records = scan_topic(consumer, self._settings, topic, numbers, follow=follow)
         async with aclosing(records):
             async for record in records:
                 yield record

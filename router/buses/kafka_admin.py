@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
@@ -24,10 +25,14 @@ Numbers = dict[str, tuple[int, ...]]
 
 
 async def ensure_topics(
-    settings: KafkaSettings, topics: Collection[str], create: NewTopics | None
+    settings: KafkaSettings,
+    topics: Collection[str],
+    create: NewTopics | None,
+    changelogs: Mapping[str, str] = MappingProxyType({}),
 ) -> Numbers:
-    """The partitions of `topics`. Raises TopicsMissing unless `create` says how to make them,
-    StartupError if the cluster refuses to, BusUnavailable, or BusFatal."""
+    """The partitions of `topics` and of `changelogs`, which are made like the topics they belong
+    to. Raises TopicsMissing unless `create` says how to make them, StartupError if the cluster
+    refuses to or a changelog has too few partitions, BusUnavailable, or BusFatal."""
     admin = AIOKafkaAdminClient(**client_options(settings))
     try:
         try:
@@ -35,19 +40,31 @@ async def ensure_topics(
         except BusUnavailable as error:
             raise await diagnose(settings, error) from error
         found = await bounded(_numbers(admin), settings.request_timeout, "listing topics")
-        missing = [topic for topic in topics if topic not in found]
+        missing = [topic for topic in (*topics, *changelogs) if topic not in found]
         if missing and create is None:
             raise TopicsMissing(missing)
         if missing and create is not None:
-            await bounded(
-                _create(admin, missing, create), settings.request_timeout, "creating topics"
-            )
+            partitions = dict.fromkeys(missing, create.partitions) | {
+                changelog: len(found.get(topic, range(create.partitions)))
+                for changelog, topic in changelogs.items()
+                if changelog in missing
+            }
+            new = [_new_topic(t, n, create, t in changelogs) for t, n in partitions.items()]
+            await bounded(_create(admin, new), settings.request_timeout, "creating topics")
             found = await bounded(
                 _appear(admin, missing), settings.request_timeout, "waiting for new topics"
             )
     finally:
         await bounded(admin.close(), settings.close_timeout, "closing")
-    return {topic: found[topic] for topic in topics}
+    for changelog, topic in changelogs.items():
+        if len(found[changelog]) < len(found[topic]):
+            raise StartupError(f"{changelog} has fewer partitions than {topic}")
+    return {topic: found[topic] for topic in (*topics, *changelogs)}
+
+
+def _new_topic(topic: str, partitions: int, create: NewTopics, changelog: bool) -> NewTopic:
+    configs = {"cleanup.policy": "compact"} if changelog else None
+    return NewTopic(topic, partitions, create.replication, topic_configs=configs)
 
 
 async def _numbers(admin: AIOKafkaAdminClient) -> Numbers:
@@ -58,10 +75,8 @@ async def _numbers(admin: AIOKafkaAdminClient) -> Numbers:
     }
 
 
-async def _create(admin: AIOKafkaAdminClient, missing: list[str], create: NewTopics) -> None:
-    answer = await admin.create_topics(
-        [NewTopic(topic, create.partitions, create.replication) for topic in missing]
-    )
+async def _create(admin: AIOKafkaAdminClient, new: list[NewTopic]) -> None:
+    answer = await admin.create_topics(new)
     for topic, code, *_ in answer.topic_errors:
         _judge(topic, for_code(code))
 

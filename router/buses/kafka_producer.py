@@ -128,7 +128,9 @@ class KafkaPublisher:
             topic = output.topic
             if topic not in counts:
                 counts[topic] = len(await producer.partitions_for(topic))
-            number = self._placement.place(output.key, counts[topic])
+            number = output.partition
+            if number is None:
+                number = self._placement.place(output.key, counts[topic])
             homes.setdefault((topic, number), []).append(output)
         await asyncio.gather(
             *(_send_batches(producer, TopicPartition(*home), part) for home, part in homes.items())

@@ -92,6 +92,9 @@ class KafkaReader:
     def assigned(self) -> frozenset[Partition]:
         return frozenset(self._buffer.held)
 
+    def assignment(self, partition: Partition) -> object | None:
+        return self._buffer.held.get(partition)
+
     @property
     def buffered(self) -> int:
         """How many records wait to be received; bounded."""

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from hookbus.router.buses import sqlite_group, sqlite_log
@@ -60,14 +61,18 @@ class SqliteBus:
         self._readers: set[SqliteReader] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def open(self, topics: Sequence[str]) -> None:
+    async def open(
+        self, topics: Sequence[str], changelogs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         await self.writing.open()
         await self.reading.open()
         if self._create_topics:
             await self.writing.write(
-                lambda connection: sqlite_log.create_topics(connection, topics, self._partitions)
+                lambda connection: sqlite_log.create_topics(
+                    connection, topics, self._partitions, changelogs
+                )
             )
-        await self._require(topics)
+        await self._require([*topics, *changelogs])
         if not self._tasks:
             self._tasks.append(asyncio.create_task(self._watch(), name="hookbus-watch"))
             if self._retention is not None:
@@ -93,22 +98,30 @@ class SqliteBus:
         await self.writing.write(lambda connection: self.append(connection, outputs))
         self.changes.notify()
 
-    async def scan(self, topic: str, *, follow: bool) -> AsyncIterator[Record]:
+    async def scan(
+        self, topic: str, *, follow: bool, partition: int | None = None
+    ) -> AsyncIterator[Record]:
         await self._require([topic])
-        partitions = self.topics[topic]
+        found = self.topics[topic]
+        partitions = found.partitions if partition is None else (found.partitions[partition],)
+        if found.changelog:
+            for one in partitions:
+                for record in await self._changelog(one):
+                    yield record
+            return
         bounds = await self.reading.read(
             lambda connection: {one: sqlite_log.bounds(connection, one) for one in partitions}
         )
-        at = {partition: start for partition, (start, _) in bounds.items()}
+        at = {one: start for one, (start, _) in bounds.items()}
         while True:
             seen = self.changes.count
             moved = False
-            for partition in partitions:
-                limit = _SCANNED if follow else min(_SCANNED, bounds[partition][1] - at[partition])
-                for record in await self._from(partition, at[partition], limit):
-                    at[partition] = record.offset + 1
+            for one in partitions:
+                limit = _SCANNED if follow else min(_SCANNED, bounds[one][1] - at[one])
+                for record in await self._from(one, at[one], limit):
+                    at[one] = record.offset + 1
                     moved = True
-                    if follow or record.offset < bounds[partition][1]:
+                    if follow or record.offset < bounds[one][1]:
                         yield record
             if not moved:
                 if not follow:
@@ -133,7 +146,7 @@ class SqliteBus:
         before = self.now() - int(self._retention * 1000)
         self.topics = await self.reading.read(sqlite_log.catalog)
         total = 0
-        for partition in [one for ids in self.topics.values() for one in ids]:
+        for partition in [one for topic in self.topics.values() for one in topic.partitions]:
             gone = _PRUNED
             while gone == _PRUNED:
                 gone = await self._prune(partition, before)
@@ -165,10 +178,16 @@ class SqliteBus:
             raise TopicsMissing(missing)
         self._homes = {
             partition: Partition(name, number)
-            for name, ids in found.items()
-            for number, partition in enumerate(ids)
+            for name, topic in found.items()
+            for number, partition in enumerate(topic.partitions)
         }
         self.topics = found
+
+    async def _changelog(self, partition: int) -> list[Record]:
+        home = self.home(partition)
+        return await self.reading.read(
+            lambda connection: sqlite_log.read_changelog(connection, home, partition)
+        )
 
     async def _from(self, partition: int, offset: int, limit: int) -> list[Record]:
         if limit <= 0:

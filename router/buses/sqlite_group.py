@@ -42,7 +42,7 @@ def join(
     connection.executemany(
         "INSERT INTO positions (grp, partition, next)"
         " SELECT ?, id, start FROM partitions WHERE id = ? ON CONFLICT DO NOTHING",
-        [(group_id, partition) for topic in topics for partition in known[topic]],
+        [(group_id, partition) for topic in topics for partition in known[topic].partitions],
     )
     (member,) = connection.execute(
         "INSERT INTO members (grp, topics, expires) VALUES (?, ?, ?) RETURNING id",
@@ -161,15 +161,15 @@ def _balance(
         )
     ]
     wanted = {topic for _, subscribed in members for topic in subscribed if topic in known}
-    share = shares(members, {topic: len(known[topic]) for topic in wanted})
+    share = shares(members, {topic: len(known[topic].partitions) for topic in wanted})
     owners = dict(
         connection.execute("SELECT partition, owner FROM positions WHERE grp = ?", (group,))
     )
     surplus: set[int] = set()
     for topic in topics:
         room = share.get((member, topic), 0)
-        held = [partition for partition in known[topic] if owners.get(partition) == member]
-        free = [partition for partition in known[topic] if owners.get(partition) is None]
+        held = [one for one in known[topic].partitions if owners.get(one) == member]
+        free = [one for one in known[topic].partitions if owners.get(one) is None]
         surplus.update(held[room:])
         _claim(connection, group, member, free[: max(0, room - len(held))])
     return frozenset(surplus)

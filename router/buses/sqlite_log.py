@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from hookbus.router.buses.placement import Placement
 from hookbus.router.buses.sqlite_schema import OFFSET_BITS
 from hookbus.router.errors import TopicsMissing
 from hookbus.router.types import Headers, Output, Partition, Record
 
-Catalog = dict[str, tuple[int, ...]]
-"""Topic name to the ids of its partitions, by number. Topics are never removed or resized."""
+
+class Topic(Struct, frozen=True):
+    """The ids of a topic's partitions, by number. Topics are never removed or resized."""
+
+    partitions: tuple[int, ...]
+    changelog: bool = False
+    """Only the last value of each key is kept, in a table of its own."""
+
+
+Catalog = dict[str, Topic]
+"""Topics by name."""
 
 _OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 READ_BYTES: Final = 16 * 1024 * 1024  # a batch of big values stays a small one
@@ -23,30 +33,37 @@ _headers_encoder: Final = msgspec.msgpack.Encoder()
 _headers_decoder: Final = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
 
-def create_topics(connection: sqlite3.Connection, topics: Sequence[str], partitions: int) -> None:
-    """Make those of `topics` that don't exist."""
-    for name in topics:
+def create_topics(
+    connection: sqlite3.Connection,
+    topics: Sequence[str],
+    partitions: int,
+    changelogs: Mapping[str, str],
+) -> None:
+    """Make those of `topics` and `changelogs` that don't exist; a changelog gets as many partitions
+    as the topic that it belongs to."""
+    for name in (*topics, *changelogs):
         row = connection.execute(
-            "INSERT INTO topics (name, partitions) VALUES (?, ?)"
-            " ON CONFLICT (name) DO NOTHING RETURNING id",
-            (name, partitions),
+            "INSERT INTO topics (name, partitions, changelog) VALUES"
+            " (?, coalesce((SELECT partitions FROM topics WHERE name = ?), ?), ?)"
+            " ON CONFLICT (name) DO NOTHING RETURNING id, partitions",
+            (name, changelogs.get(name), partitions, name in changelogs),
         ).fetchone()
         if row is not None:
             connection.executemany(
                 "INSERT INTO partitions (topic, number) VALUES (?, ?)",
-                [(row[0], number) for number in range(partitions)],
+                [(row[0], number) for number in range(row[1])],
             )
 
 
 def catalog(connection: sqlite3.Connection) -> Catalog:
     """All topics with the ids of their partitions."""
-    found: dict[str, list[int]] = {}
-    for name, partition in connection.execute(
-        "SELECT topics.name, partitions.id FROM topics JOIN partitions"
+    found: dict[tuple[str, bool], list[int]] = {}
+    for name, changelog, partition in connection.execute(
+        "SELECT topics.name, topics.changelog, partitions.id FROM topics JOIN partitions"
         " ON partitions.topic = topics.id ORDER BY topics.name, partitions.number"
     ):
-        found.setdefault(name, []).append(partition)
-    return {name: tuple(ids) for name, ids in found.items()}
+        found.setdefault((name, bool(changelog)), []).append(partition)
+    return {name: Topic(tuple(ids), changelog) for (name, changelog), ids in found.items()}
 
 
 def append(
@@ -63,8 +80,14 @@ def append(
     ends: dict[int, int] = {}
     rows = []
     for output in outputs:
-        ids = topics[output.topic]
-        partition = ids[placement.place(output.key, len(ids))]
+        topic = topics[output.topic]
+        number = output.partition
+        if number is None:
+            number = placement.place(output.key, len(topic.partitions))
+        partition = topic.partitions[number]
+        if topic.changelog:
+            _change(connection, partition, output, now)
+            continue
         end = ends.get(partition)
         if end is None:
             (end,) = connection.execute(
@@ -80,6 +103,31 @@ def append(
         "UPDATE partitions SET next = ? WHERE id = ?",
         [(end, partition) for partition, end in ends.items()],
     )
+
+
+def _change(connection: sqlite3.Connection, partition: int, output: Output, now: int) -> None:
+    if output.value is None:
+        connection.execute(
+            "DELETE FROM changelogs WHERE partition = ? AND key = ?", (partition, output.key)
+        )
+    else:
+        connection.execute(
+            "INSERT OR REPLACE INTO changelogs (partition, key, timestamp, value)"
+            " VALUES (?, ?, ?, ?)",
+            (partition, output.key, now, output.value),
+        )
+
+
+def read_changelog(connection: sqlite3.Connection, home: Partition, partition: int) -> list[Record]:
+    """What a changelog partition holds, in the order of the last changes."""
+    rows = connection.execute(
+        "SELECT rowid, timestamp, key, value FROM changelogs WHERE partition = ? ORDER BY rowid",
+        (partition,),
+    )
+    return [
+        Record(home.topic, home.number, offset, timestamp, key, value)
+        for offset, timestamp, key, value in rows
+    ]
 
 
 def read(

@@ -64,6 +64,9 @@ class SqliteReader:
     def assigned(self) -> frozenset[Partition]:
         return frozenset(self._holdings.homes())
 
+    def assignment(self, partition: Partition) -> object | None:
+        return self._holdings.homes().get(partition)
+
     async def lag(self) -> Mapping[Partition, int]:
         held = list(self._holdings.held.values())
 

@@ -21,7 +21,8 @@ _TABLES: Final = """
 CREATE TABLE topics (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    partitions INTEGER NOT NULL
+    partitions INTEGER NOT NULL,
+    changelog INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE partitions (
     id INTEGER PRIMARY KEY,
@@ -37,6 +38,13 @@ CREATE TABLE records (
     key BLOB,
     value BLOB,
     headers BLOB
+);
+CREATE TABLE changelogs (
+    partition INTEGER NOT NULL REFERENCES partitions(id),
+    key BLOB NOT NULL,
+    timestamp INTEGER NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (partition, key)
 );
 CREATE TABLE groups (
     id INTEGER PRIMARY KEY,

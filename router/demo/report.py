@@ -129,12 +129,12 @@ def _cut(text: str, width: int) -> str:
 
 def _breakdown(evidence: Evidence) -> Iterator[str]:
     failures = evidence.failures()
-    yield f"  It took {len(evidence.backend.taken)} events, then refused connections for "
-    yield f"  {len(evidence.failed)} more; each of these is in the dead letters, with its coordinates."
+    yield f"  It took {len(evidence.backend.taken)} events, then refused connections for"
+    yield f"  {len(evidence.failed)} more; each of these is in the dead letters."
     if failures:
         first = failures[0]
-        yield "  Each failure was written to the journal first, then went by the topic demo.failures"
-        yield "  to com.example.siem, the audit sink, and never to the backend itself. The first:"
+        yield "  Each failure was written to the journal first, then went by demo.failures to"
+        yield "  com.example.siem, the audit sink, and never to the backend itself. The first:"
         yield f"      {first['type']} of {first['parentEventId']}: {json.dumps(first['failure'])}"
 
 

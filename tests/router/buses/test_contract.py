@@ -318,3 +318,47 @@ class serving:  # noqa: N801 - reads as what it does
     async def _serve(self) -> None:
         while True:
             await self._reader.settle(done(await self._reader.receive(50, 0.5)))
+
+
+async def test_an_output_may_name_its_partition(rig: Rig) -> None:
+    """Then its key has no say, and one partition can be scanned alone."""
+    topic = fresh("in")
+    async with rig.bus(topic) as bus:
+        await bus.publish([Output(topic, b"key", b"%d" % n, partition=n) for n in range(4)])
+        for number in range(PARTITIONS):
+            records = [r async for r in bus.scan(topic, follow=False, partition=number)]
+            assert [(r.partition, r.value) for r in records] == [(number, b"%d" % number)]
+
+
+async def test_every_assignment_of_a_partition_has_a_token_of_its_own(rig: Rig) -> None:
+    """What a member kept for a partition must not outlive the assignment."""
+    topic, group = fresh("in"), fresh("g")
+    async with rig.bus(topic) as bus:
+        one = await bus.reader(group, [topic])
+        await until(lambda: len(one.assigned()) == PARTITIONS)
+        before = {home: one.assignment(home) for home in one.assigned()}
+        assert None not in before.values()
+        two = await bus.reader(group, [topic])
+        await until(lambda: len(one.assigned()) == 2 and len(two.assigned()) == 2)
+        taken = two.assigned()
+        assert all(one.assignment(home) is None for home in taken)
+        await two.close()
+        await until(lambda: len(one.assigned()) == PARTITIONS)
+        assert all(one.assignment(home) is not before[home] for home in taken)
+
+
+async def test_a_changelog_keeps_the_last_value_of_each_key(rig: Rig) -> None:
+    """Applied in order, what a scan gives is the state, and a tombstone ends a key."""
+    topic, changelog = fresh("in"), fresh("log")
+    async with rig.bus() as bus:
+        await bus.open([topic], {changelog: topic})
+        changes = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"b", None)]
+        await bus.publish([Output(changelog, k, v, partition=3) for k, v in changes])
+        await bus.publish([Output(changelog, b"a", b"other", partition=0)])
+        state: dict[bytes | None, bytes] = {}
+        async for record in bus.scan(changelog, follow=False, partition=3):
+            if record.value is None:
+                state.pop(record.key, None)
+            else:
+                state[record.key] = record.value
+        assert state == {b"a": b"2", b"c": b"1"}
