@@ -117,6 +117,8 @@ def test_a_failure_that_a_harness_reports_goes_to_every_audit_sink_but_the_named
     service = processes.run(setup)
     until(lambda: len(lines(other)) == 2, lambda: service.stderr)
     until(lambda: len(lines(one)) == 1, "the stranger's failure")
+    decided = service.metrics().by("hookbus_route_events_total", "decision", route="forms")
+    assert decided == {"unmatched": 2}
     service.stop()
     assert [e["failure"]["backendId"] for e in _events(lines(one))] == ["com.example.stranger"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from hookbus.router.types import Output, Record
 from tests.brokers import Broker, chosen
 from tests.processes import (
     BusKind,
+    Metrics,
     Processes,
     Setup,
     by_source,
@@ -91,6 +93,7 @@ class Swamp:
         self.dead = records(setup, "dead")
         self.letters: list[JSON] = [json.loads(letter.value or b"") for letter in self.dead]
         self.traces = ""
+        self.metrics = Metrics("")
 
     def record(self, bad: Bad) -> Record:
         """The record that holds a bad value; each value is there once."""
@@ -132,6 +135,7 @@ def swamp(
 ) -> Iterator[Swamp]:
     setup = Setup(bus, tmp_path_factory.mktemp(bus.kind))
     setup.route("archive", capture="full")
+    setup.route("forms", {"type": ["user.elicitation.*"]})
     path = setup.file_sink("archive", "archive", "failures")
     setup.journal_only("archive")
     setup.tree["dead_letters"]["capture"] = request.param
@@ -143,10 +147,18 @@ def swamp(
         until(lambda: len(lines(path)) >= len(BAD), lambda: f"the good events: {service.stderr}")
         until(lambda: len(records(setup, "dead")) >= len(BAD), "the dead letters")
         found = Swamp(setup)
-        found.traces = service.metrics().text + service.get("/readyz")[1]
+        until(lambda: _balanced(service.metrics()), lambda: service.metrics().text)
+        found.metrics = service.metrics()
+        found.traces = found.metrics.text + service.get("/readyz")[1]
         service.stop()
         found.traces += service.stderr
         yield found
+
+
+def _balanced(metrics: Metrics) -> bool:
+    return metrics.value("hookbus_in_flight", loop="router") == 0 and sum(
+        metrics.by("hookbus_route_events_total", "decision", route="archive").values()
+    ) == metrics.value("hookbus_received_total", ingress="agents")
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -192,9 +204,16 @@ def test_a_dead_letter_has_the_bytes_exactly_if_asked_for(swamp: Swamp) -> None:
 
 
 def test_the_metrics_count_each_code(swamp: Swamp) -> None:
-    codes = [bad.code for bad in BAD.values()]
-    for code in set(codes):
-        assert f'hookbus_refused_total{{code="{code}"}} {float(codes.count(code))}' in swamp.traces
+    codes = Counter(bad.code for bad in BAD.values())
+    assert swamp.metrics.by("hookbus_refused_total", "code") == codes
+
+
+def test_the_balance_of_every_route_holds(swamp: Swamp) -> None:
+    received = swamp.metrics.value("hookbus_received_total", ingress="agents")
+    for route, good in (("archive", "routed"), ("forms", "filtered")):
+        decided = swamp.metrics.by("hookbus_route_events_total", "decision", route=route)
+        assert decided == {good: len(BAD), "dead_lettered": len(BAD)}
+        assert sum(decided.values()) == received
 
 
 def test_five_megabytes_are_one_dead_letter(tmp_path: Path, processes: Processes) -> None:

@@ -84,6 +84,13 @@ def test_a_topic_that_publish_needs_is_refused_with_its_name(setup: Setup) -> No
     assert setup.topic("in").encode() in done.stderr
 
 
+def test_tail_refuses_a_topic_that_is_missing_and_makes_none(setup: Setup) -> None:
+    setup.write()
+    arguments = ("tail", "-c", str(setup.file), "--topic", setup.topic("misspelt"))
+    for _ in range(2):
+        assert setup.topic("misspelt").encode() in command(*arguments, code=3).stderr
+
+
 def test_a_port_in_use_exits_3(setup: Setup, processes: Processes) -> None:
     setup.route("siem")
     setup.write()
