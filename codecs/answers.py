@@ -106,7 +106,7 @@ def is_integral(value: int | float) -> bool:
 
 
 def _is_date(text: str) -> bool:
-    return len(text) == len("2026-02-28") and is_date_time(f"{text}T00:00:00Z")
+    return is_date_time(f"{text}T00:00:00Z")
 
 
 def _is_email(text: str) -> bool:

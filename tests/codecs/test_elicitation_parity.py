@@ -46,6 +46,23 @@ def test_results_of_the_corpus_are_valid(official: Official, body: Any) -> None:
     assert _has_shape(_BODIES.result(json.dumps(body), "form", body["action"]))
 
 
+@pytest.mark.parametrize("body", elicitations.requests())
+def test_one_change_to_a_request(official: Official, body: Any) -> None:
+    """Every single change to valid params gets the official verdict, from types and schema."""
+    for changed in elicitations.one_off(body):
+        theirs = official.accepts("mcp-elicitation#request", changed)
+        assert (_BODIES._check("request", changed) is None) == theirs, changed
+        assert theirs or not are_form_params(changed), changed
+
+
+@pytest.mark.parametrize("body", elicitations.results())
+def test_one_change_to_a_result(official: Official, body: Any) -> None:
+    """Every single change to a valid result gets the official verdict."""
+    for changed in elicitations.one_off(body):
+        theirs = official.accepts("mcp-elicitation#result", changed)
+        assert _has_shape(_BODIES.result(json.dumps(changed), "form", "accept")) == theirs, changed
+
+
 @settings(**_SETTINGS)
 @given(body=elicitations.near(elicitations.requests()))
 def test_requests_are_judged_as_by_the_official_validator(official: Official, body: Any) -> None:

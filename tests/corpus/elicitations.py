@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -80,7 +81,7 @@ def requests() -> list[Tree]:
     """Valid params of every kind."""
     shared = {"_meta": {"progressToken": 1, "x": {}}, "task": {"ttl": 60000, "x": 1}, "x": None}
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    whole = form(FIELDS, ["string", "oneOf"])
+    whole = form({"p": FIELDS["string"]}, ["p"])
     whole["requestedSchema"]["$schema"] = dialect
     url = {"mode": "url", "message": "Go", "url": "https://x.example/a", "elicitationId": "1"}
     return [
@@ -132,6 +133,25 @@ _PIECES = (
 )
 
 
+_REPRESENTATIVES: tuple[Any, ...] = (
+    *(None, True, 1, 0.5, "", "x", [], {}, ["r"], [1], {"type": "string"}),
+    *({"const": "r", "title": "Red"}, [{"const": "r", "title": "Red"}]),
+)
+
+
+def one_off(body: Tree) -> Iterator[Tree]:
+    """Every value that is one change away: each member removed, or replaced by a value of every
+    type, and each name of the vocabulary added to each member."""
+    for number in range(len(list(_places({"": body})))):
+        changes = [
+            ("remove", None, ""),
+            *(("replace", value, "") for value in _REPRESENTATIVES),
+            *(("add", value, name) for name in _NAMES for value in ("r", 1)),
+        ]
+        for what, value, name in changes:
+            yield _changed(copy.deepcopy(body), [(what, number, value, name)])
+
+
 def near(bodies: list[Tree]) -> st.SearchStrategy[Tree]:
     """One of the bodies with none to three changes."""
     return st.builds(
@@ -175,7 +195,7 @@ def _change(what: str, holder: Tree, step: Any, value: Any, name: str) -> None:
             holder[step] = value
 
 
-def _places(node: Tree) -> Any:
+def _places(node: Tree) -> Iterator[tuple[Tree, Any]]:
     """Every member and item: the object or array that holds it, and its key or index."""
     steps = list(node) if isinstance(node, dict) else range(len(node))
     for step in steps:
