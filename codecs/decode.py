@@ -35,7 +35,7 @@ class Decoder:
         if not isinstance(tree, dict):
             return _UNKNOWN
         # `harness` first: an AHP event has it, and may have members of any other name besides
-        if "harness" in tree:
+        if "harness" in tree and ("type" in tree or "jsonrpc" not in tree):
             return self._event(tree, value)
         if "aep" in tree or "specversion" in tree:  # AEP and CloudEvents are decoded here, later
             return _UNKNOWN

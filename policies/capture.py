@@ -1,12 +1,39 @@
-"""Cuts an AHP event down to a capture level: the plan of its type, then the marks of a copy."""
+"""Makes the copy of an AHP event that one route may write (DESIGN §5.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from hookbus.policies.levels import CAPTURE_EXTENSION
+from msgspec import Struct
+
+from hookbus.policies.form_extension import FORM_EXTENSION
+from hookbus.policies.levels import CAPTURE_EXTENSION, Grant
+from hookbus.policies.part_views import Visit, compile_visit
 from hookbus.policies.plan import REASON, Below, Resolve, Schema, Step, compile_plan
+from hookbus.policies.selection import Selection, view
+
+
+class View(Struct, frozen=True):
+    """What a route shows besides its level: the content that it selects, and `native`."""
+
+    selection: Selection | None = None
+    native: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether it shows everything."""
+        return self.selection is None and self.native
+
+
+class FormNote(Struct, frozen=True):
+    """What the copies of an elicitation say of its form: the extension `dev.hookbus.form`, and the
+    code of a nonconforming body with the JSON Pointer of the part that held it."""
+
+    extension: dict[str, Any] | None
+    fault: str | None = None
+    at: str = ""
 
 
 class Rewriter:
@@ -22,27 +49,54 @@ class Rewriter:
             for event_type, schema in schemas.items()
             for level in levels
         }
+        self._visits: dict[str, Visit | None] = {
+            event_type: compile_visit(schema, resolve) for event_type, schema in schemas.items()
+        }
 
-    def rewrite(self, event: Mapping[str, Any], level: Below) -> dict[str, Any]:
-        """The copy of a valid AHP event at `level`; the event itself is left as it is.
+    def copy(
+        self, event: Mapping[str, Any], granted: Grant, shown: View, note: FormNote | None
+    ) -> dict[str, Any]:
+        """The copy of a valid AHP event; the event itself is left as it is.
 
-        The copy is valid for any AHP receiver, names in its `gaps` what was withheld (above
-        `none`), and declares its level in the extension `dev.hookbus.capture`. Rewriting a copy
-        again changes nothing.
+        A copy is valid for any AHP receiver, names in its `gaps` what was withheld (at
+        `metadata`), and declares its level in the extension `dev.hookbus.capture`. Making the same
+        copy of a copy changes nothing.
         """
+        if granted.level in ("none", "metadata"):
+            made = self._cut(event, granted.level, note)
+        else:
+            made = dict(event)
+            made["extensions"] = {
+                **event.get("extensions", {}),
+                CAPTURE_EXTENSION: {"level": granted.level},
+            }
+        if not shown.native:
+            made.pop("native", None)
+        visit = self._visits[event["type"]]
+        if shown.selection is not None and visit is not None:
+            made = visit(made, partial(view, shown.selection))
+        return made
+
+    def _cut(self, event: Mapping[str, Any], level: Below, note: FormNote | None) -> dict[str, Any]:
         withheld: list[str] = []
-        copy: dict[str, Any] = self._plans[event["type"], level](event, "", withheld)
-        foreign = any(name != CAPTURE_EXTENSION for name in event.get("extensions", ()))
+        made: dict[str, Any] = self._plans[event["type"], level](event, "", withheld)
+        ours: dict[str, Any] = {CAPTURE_EXTENSION: {"level": level}}
         if level == "metadata":
-            _note(copy, [at for at in withheld if at != "/extensions" or foreign])
-        copy["extensions"] = {CAPTURE_EXTENSION: {"level": level}}
-        return copy
+            foreign = event.get("extensions", {}).keys() - {CAPTURE_EXTENSION, FORM_EXTENSION}
+            gaps = [(at, REASON) for at in withheld if at != "/extensions" or foreign]
+            if note is not None and note.extension is not None:
+                ours[FORM_EXTENSION] = note.extension
+            if note is not None and note.fault is not None:
+                gaps.append((note.at, note.fault))
+            _note(made, gaps)
+        made["extensions"] = ours
+        return made
 
 
-def _note(copy: dict[str, Any], withheld: list[str]) -> None:
-    """Add a gap for each withheld member that has none yet."""
+def _note(copy: dict[str, Any], new: list[tuple[str, str]]) -> None:
+    """Add the gaps, as (pointer, reason), that the copy doesn't have yet."""
     gaps = copy.get("gaps", [])
-    known = {gap["path"] for gap in gaps if gap["reason"] == REASON}
-    new = [{"path": at, "reason": REASON} for at in withheld if at not in known]
-    if new:
-        copy["gaps"] = gaps + new
+    known = {(gap["path"], gap["reason"]) for gap in gaps}
+    missing = [{"path": at, "reason": reason} for at, reason in new if (at, reason) not in known]
+    if missing:
+        copy["gaps"] = gaps + missing

@@ -104,12 +104,10 @@ class PendingRequests:
             return
 
     def ask(self, identity: Identity, question: Question, moment: Moment) -> tuple[Change, ...]:
-        """Remember a request. One that is still known is not replaced."""
-        known = self._entries.get(identity)
-        if known is not None and moment.timestamp - known.asked.timestamp <= self._age:
+        """Remember a request. One that is still known is not replaced by one of the same id."""
+        if identity in self._entries:
             return ()
         forgotten = tuple(self._forget(moment))
-        self._entries.pop(identity, None)
         return (*forgotten, self._keep(identity, Entry(question, moment)))
 
     def answer(self, request: Identity, reply: Reply, moment: Moment) -> Match:

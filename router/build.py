@@ -8,13 +8,25 @@ import time
 from collections.abc import Callable
 
 from hookbus.codecs.decode import Decoder
+from hookbus.codecs.elicitation import Bodies
 from hookbus.codecs.strict import Limits
-from hookbus.policies.capture import Rewriter
+from hookbus.policies.capture import Rewriter, View
+from hookbus.policies.correlation import PendingRequests
 from hookbus.policies.match import compile_filter
+from hookbus.policies.selection import Selection
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.buses.sqlite import SqliteBus
-from hookbus.router.config import BusConfig, Config, DeadLetters, Failures, HttpBackend, SinkConfig
+from hookbus.router.config import (
+    BusConfig,
+    Config,
+    DeadLetters,
+    Failures,
+    HttpBackend,
+    Route,
+    SinkConfig,
+)
+from hookbus.router.correlation import Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.errors import StartupError
 from hookbus.router.pipeline import Pipeline, RoutePlan
@@ -48,6 +60,16 @@ def rewriter() -> Rewriter:
 
 def decoder(config: Config) -> Decoder:
     return Decoder(Limits(max_bytes=config.limits.max_bytes, max_depth=config.limits.max_depth))
+
+
+def correlator() -> Correlator:
+    return Correlator(Bodies(loader.load_elicitation()))
+
+
+def pending(config: Config) -> PendingRequests:
+    """The pending requests of a partition, none yet."""
+    bounds = config.correlation
+    return PendingRequests(most=bounds.max_requests, age=int(bounds.max_age * 1000))
 
 
 def bus(config: Config) -> Bus:
@@ -114,6 +136,11 @@ def ingress_topics(config: Config) -> list[str]:
     return [topic for source in config.ingress.values() for topic in source.topics]
 
 
+def changelogs(config: Config) -> dict[str, str]:
+    """Changelog of pending requests -> the ingress topic that it is partitioned like."""
+    return {f"{config.bus.group}.pending.{topic}": topic for topic in ingress_topics(config)}
+
+
 def ingress_of(config: Config) -> dict[str, str]:
     """Ingress topic -> the name of its ingress."""
     return {topic: name for name, source in config.ingress.items() for topic in source.topics}
@@ -122,18 +149,25 @@ def ingress_of(config: Config) -> dict[str, str]:
 def pipeline(config: Config, judge: Decoder) -> Pipeline:
     return Pipeline(
         judge,
+        correlator(),
         rewriter(),
         tuple(
-            RoutePlan(name, route.topic, compile_filter(route.match), route.capture)
+            RoutePlan(name, route.topic, compile_filter(route.match), route.capture, view(route))
             for name, route in config.routes.items()
         ),
         office(config),
         levels={
             topic: source.capture for source in config.ingress.values() for topic in source.topics
         },
+        changelogs={topic: changelog for changelog, topic in changelogs(config).items()},
         failures_topic=config.failures.topic if config.failures else None,
         largest=_largest(config),
     )
+
+
+def view(route: Route) -> View:
+    selection = None if route.content is None else Selection.of(route.content)
+    return View(selection, route.include_native)
 
 
 def office(config: Config) -> DeadLetterOffice:

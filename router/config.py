@@ -36,6 +36,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Needed as soon as there is a route or a sink."""
     metrics: Metrics | None = None
     """Left out, no port is opened."""
+    correlation: Correlation = field(default_factory=lambda: Correlation())
     limits: InputLimits = field(default_factory=lambda: InputLimits())
     shutdown_grace: Duration = _default(Duration(20))
     """How long a stop may take to settle what is in hand."""
@@ -183,6 +184,15 @@ class DeadLetters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 class Metrics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     listen: Name = "127.0.0.1:9464"
     """`host:port` of /metrics, /healthz and /readyz."""
+
+
+class Correlation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which elicitation requests are remembered, so that their results can be matched."""
+
+    max_requests: Positive = 100_000
+    """For each partition of an ingress; beyond, the oldest is forgotten."""
+    max_age: Duration = _default(Duration(86400))
+    """How long a request is open; a result that comes later is `late`."""
 
 
 class InputLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

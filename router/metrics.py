@@ -12,13 +12,19 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from hookbus.codecs.verdict import Code
+from hookbus.policies.correlation import Classification
 from hookbus.policies.faults import Fault, Reason
+from hookbus.policies.form_extension import BODIES
 from hookbus.policies.levels import LEVELS
 from hookbus.router.config import Config
+from hookbus.router.correlation import Finding
 from hookbus.router.pipeline import Decision, Outcome
 from hookbus.router.types import Partition
 
 _SETTLE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+_HUMAN_BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400)
 
 
 class Metrics:
@@ -49,6 +55,36 @@ class Metrics:
         self._malformed = Counter(
             "hookbus_malformed_declarations",
             "Events whose dev.hookbus.capture extension is malformed and was ignored",
+            registry=registry,
+        )
+        self._bodies = Counter(
+            "hookbus_elicitation_bodies",
+            "Bodies of elicitations that were at hand, by kind of event and verdict",
+            ["kind", "body"],
+            registry=registry,
+        )
+        self._results = Counter(
+            "hookbus_elicitation_results",
+            "Results of elicitations, by what is known of the request that they answer",
+            ["result"],
+            registry=registry,
+        )
+        self._withheld = Counter(
+            "hookbus_elicitation_withheld",
+            "Answers that are in no copy below full: to a field that asks for a credential, or "
+            "content that came with decline, cancel or url mode (unshared)",
+            ["why"],
+            registry=registry,
+        )
+        self._waited = Histogram(
+            "hookbus_elicitation_wait_seconds",
+            "From a question to its answer, by the events' own times",
+            buckets=_HUMAN_BUCKETS,
+            registry=registry,
+        )
+        self._skewed = Counter(
+            "hookbus_elicitation_clock_skew",
+            "Answers that are older than their question",
             registry=registry,
         )
         self._in_flight = Gauge(
@@ -112,6 +148,13 @@ class Metrics:
             self._refused.labels(code)
         for level in LEVELS:
             self._copies.labels(level)
+        for kind in ("request", "result"):
+            for body in BODIES:
+                self._bodies.labels(kind, body)
+        for result in get_args(Classification):
+            self._results.labels(result)
+        for why in ("credential", "unshared"):
+            self._withheld.labels(why)
         for route in config.routes:
             for decision in get_args(Decision):
                 self._decisions.labels(route, decision)
@@ -144,6 +187,20 @@ class Metrics:
             self._copies.labels(level).inc()
         if outcome.malformed_declaration:
             self._malformed.inc()
+        if outcome.finding is not None:
+            self._found(outcome.finding)
+
+    def _found(self, finding: Finding) -> None:
+        if finding.body is not None:
+            self._bodies.labels(finding.kind, finding.body).inc()
+        if finding.classification is not None:
+            self._results.labels(finding.classification).inc()
+        self._withheld.labels("credential").inc(finding.credentials)
+        self._withheld.labels("unshared").inc(finding.unshared)
+        if finding.waited is not None and finding.waited >= 0:
+            self._waited.observe(finding.waited)
+        elif finding.waited is not None:
+            self._skewed.inc()
 
     def in_flight(self, loop: str, change: int) -> None:
         self._in_flight.labels(loop).inc(change)

@@ -1,6 +1,6 @@
 """What the router does to one record: pure, a record in, records out.
 
-    decode ► validate ► for each route: match ► gate ► encode
+    decode ► validate ► correlate ► for each route: match ► gate ► encode
 
 An event that some route's filter matches is copied to that route's topic at the level that the
 route may see; a value that is no valid event becomes one dead letter.
@@ -18,10 +18,12 @@ from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Attributes, write_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.verdict import Refusal
-from hookbus.policies.capture import Rewriter
+from hookbus.policies.capture import FormNote, Rewriter, View
+from hookbus.policies.correlation import Moment, PendingRequests
 from hookbus.policies.failures import HOOK_FAILURE
 from hookbus.policies.levels import Grant, Level, declared, grant, held
 from hookbus.policies.match import Filter
+from hookbus.router.correlation import Correlator, Finding
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.types import Headers, Output, Record
 
@@ -30,6 +32,7 @@ Decision = Literal["routed", "filtered", "unmatched", "dead_lettered"]
 
 _TOMBSTONE: Final = Refusal("invalid_json")
 _FAILURE_GRANT: Final = Grant("metadata", rewrite=True)
+_WHOLE: Final = View()
 
 
 class RoutePlan(Struct, frozen=True):
@@ -39,6 +42,7 @@ class RoutePlan(Struct, frozen=True):
     topic: str
     filter: Filter
     ceiling: Level
+    view: View = _WHOLE
 
 
 class Outcome(Struct, frozen=True):
@@ -51,49 +55,58 @@ class Outcome(Struct, frozen=True):
     levels: tuple[Level, ...] = ()
     """The levels of the copies that were written."""
     malformed_declaration: bool = False
+    finding: Finding | None = None
+    """What was found out about an elicitation."""
 
 
 class Pipeline:
     """The pure middle of the router.
 
-    `levels` maps each ingress topic to the level that its AHP events have; `largest` is the
-    longest value that a record may have, in bytes.
+    `levels` maps each ingress topic to the level that its AHP events have, `changelogs` to the
+    changelog of its pending requests; `largest` is the longest value that a record may have, in
+    bytes.
     """
 
     def __init__(
         self,
         decoder: Decoder,
+        correlator: Correlator,
         rewriter: Rewriter,
         routes: tuple[RoutePlan, ...],
         office: DeadLetterOffice,
         *,
         levels: Mapping[str, Level],
+        changelogs: Mapping[str, str],
         failures_topic: str | None,
         largest: int,
     ) -> None:
         self._decoder = decoder
+        self._correlator = correlator
         self._rewriter = rewriter
         self._routes = routes
         self._office = office
         self._levels = levels
+        self._changelogs = changelogs
         self._failures_topic = failures_topic
         self._largest = largest
         self._all_dead = _all(routes, "dead_lettered")
         self._all_unmatched = _all(routes, "unmatched")
 
-    def step(self, record: Record) -> Outcome:
-        """Never raises for anything that a record may hold."""
+    def step(self, record: Record, pending: PendingRequests) -> Outcome:
+        """Never raises for anything that a record may hold. `pending` is the state of the record's
+        partition; what changes in it is among the outputs, for the changelog."""
         event = _TOMBSTONE if record.value is None else self._decoder.decode(record.value)
         if isinstance(event, Refusal):
             letter = self._office.refused(record, event)
             return Outcome((letter,), self._all_dead, refusal=event)
-        return self._route(record, event)
+        moment = Moment(record.offset, record.timestamp)
+        return self._route(record, event, self._correlator.examine(event, moment, pending))
 
-    def _route(self, record: Record, event: Event) -> Outcome:
+    def _route(self, record: Record, event: Event, finding: Finding | None) -> Outcome:
         declaration = declared(event.tree)
         level = held(self._levels[record.topic], declaration)
-        desk = _CopyDesk(self._rewriter, event)
-        outputs: list[Output] = []
+        desk = _CopyDesk(self._rewriter, event, finding)
+        outputs = self._remember(record, finding)
         decisions: list[Decision] = []
         levels: list[Level] = []
         for route in self._routes:
@@ -101,7 +114,7 @@ class Pipeline:
                 decisions.append("filtered")
                 continue
             granted = grant(level, route.ceiling)
-            copy = desk.output(route.topic, granted)
+            copy = desk.output(route.topic, granted, route.view)
             if copy.value is not None and len(copy.value) > self._largest:
                 outputs.append(self._office.copy_too_large(record, route.name))
                 decisions.append("dead_lettered")
@@ -112,14 +125,26 @@ class Pipeline:
         if self._failures_topic is not None and event.type == HOOK_FAILURE:
             # A harness reports its own backend: like our own failures, it must reach every audit
             # sink outside that backend's domain, whatever the routes say (DESIGN §5.4).
-            outputs.append(desk.output(self._failures_topic, _FAILURE_GRANT))
+            outputs.append(desk.output(self._failures_topic, _FAILURE_GRANT, _WHOLE))
         return Outcome(
             tuple(outputs),
             tuple(decisions) if _only(decisions) != "filtered" else self._all_unmatched,
             event_type=event.type,
             levels=tuple(levels),
             malformed_declaration=declaration == "malformed",
+            finding=finding,
         )
+
+    def _remember(self, record: Record, finding: Finding | None) -> list[Output]:
+        """The changes to the pending requests, in the partition of the changelog that moves with
+        the record's own."""
+        if finding is None:
+            return []
+        changelog = self._changelogs[record.topic]
+        return [
+            Output(changelog, change.key, change.value, partition=record.partition)
+            for change in finding.changes
+        ]
 
 
 def _all(routes: tuple[RoutePlan, ...], decision: Decision) -> tuple[Decision, ...]:
@@ -134,33 +159,41 @@ def _only(decisions: list[Decision]) -> Decision | None:
 class _CopyDesk:
     """The copies of one event: each distinct one is made once and shared."""
 
-    def __init__(self, rewriter: Rewriter, event: Event) -> None:
+    def __init__(self, rewriter: Rewriter, event: Event, finding: Finding | None) -> None:
         self._rewriter = rewriter
         self._event = event
+        self._note = finding.note if finding is not None else None
+        self._body = finding.body if finding is not None else None
         self._key = event.source.encode()
-        self._made: dict[Grant, tuple[bytes, Headers]] = {}
+        self._made: dict[tuple[Grant, View], tuple[bytes, Headers]] = {}
 
-    def output(self, topic: str, granted: Grant) -> Output:
-        made = self._made.get(granted)
+    def output(self, topic: str, granted: Grant, view: View) -> Output:
+        made = self._made.get((granted, view))
         if made is None:
-            value = copy_of(self._event, granted, self._rewriter)
-            made = self._made[granted] = (value, _headers(self._event, granted.level))
+            value = copy_of(self._event, granted, view, self._note, self._rewriter)
+            headers = _headers(self._event, granted.level, self._body)
+            made = self._made[granted, view] = (value, headers)
         value, headers = made
         return Output(topic, self._key, value, headers)
 
 
-def _headers(event: Event, level: Level) -> Headers:
+def _headers(event: Event, level: Level, body: str | None) -> Headers:
     return write_headers(
         Attributes(
-            id=event.id, source=event.source, type=event.type, time=event.time, capture=level
+            id=event.id,
+            source=event.source,
+            type=event.type,
+            time=event.time,
+            capture=level,
+            body=body if level != "none" else None,
         )
     )
 
 
-def copy_of(event: Event, granted: Grant, rewriter: Rewriter) -> bytes:
+def copy_of(
+    event: Event, granted: Grant, view: View, note: FormNote | None, rewriter: Rewriter
+) -> bytes:
     """The bytes of the copy: the event's own where it may pass, otherwise rewritten."""
-    if not granted.rewrite:
+    if not granted.rewrite and view.whole:
         return event.raw
-    if granted.level not in ("none", "metadata"):
-        raise ValueError("only the levels below redacted have a rewriting plan")
-    return encode(rewriter.rewrite(event.tree, granted.level))
+    return encode(rewriter.copy(event.tree, granted, view, note))

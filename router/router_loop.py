@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
+from hookbus.policies.correlation import PendingRequests
 from hookbus.router.metrics import Metrics
+from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
 from hookbus.router.pipeline import Outcome, Pipeline
 from hookbus.router.progress import Progress
-from hookbus.router.types import Reader, Record, Settlement
+from hookbus.router.types import Partition, Reader, Record, Settlement
 
 NAME: Final = "router"
 
@@ -28,6 +31,7 @@ class RouterLoop:
         self,
         reader: Reader,
         pipeline: Pipeline,
+        store: PendingStore,
         *,
         ingress_of: Mapping[str, str],
         routes: Sequence[str],
@@ -37,6 +41,7 @@ class RouterLoop:
     ) -> None:
         self._reader = reader
         self._pipeline = pipeline
+        self._store = store
         self._ingress_of = ingress_of
         self._routes = tuple(routes)
         self._metrics = metrics
@@ -58,7 +63,11 @@ class RouterLoop:
         for partition in partitions:
             self._progress.took(partition)
         try:
-            outcomes = await self._outcomes(records)
+            pending = {
+                one: await self._persist(partial(self._store.of, self._reader, one))
+                for one in partitions
+            }
+            outcomes = await self._outcomes(records, pending)
             await self._settle(records, outcomes)
         finally:
             self._metrics.in_flight(NAME, -len(records))
@@ -72,10 +81,15 @@ class RouterLoop:
         for topic, count in Counter(record.topic for record in records).items():
             self._metrics.received(self._ingress_of[topic], count)
 
-    async def _outcomes(self, records: list[Record]) -> list[Outcome]:
+    async def _outcomes(
+        self, records: list[Record], pending: Mapping[Partition, PendingRequests]
+    ) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for start in range(0, len(records), _SLICE):
-            outcomes += [self._pipeline.step(record) for record in records[start : start + _SLICE]]
+            outcomes += [
+                self._pipeline.step(record, pending[record.home])
+                for record in records[start : start + _SLICE]
+            ]
             await asyncio.sleep(0)
         return outcomes
 

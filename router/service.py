@@ -26,6 +26,7 @@ from hookbus.router.config import Config
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, StartupError
 from hookbus.router.journal import FORWARDED, GROUP, TOPICS, Journal, forward
 from hookbus.router.metrics import Metrics
+from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
 from hookbus.router.progress import Health, Progress
 from hookbus.router.router_loop import NAME as ROUTER
@@ -128,7 +129,8 @@ class Service:
 
     async def _open(self, bus: Bus, stack: AsyncExitStack) -> dict[str, Loop]:
         first = self._persistence(next(iter(self._progress)))
-        await first(lambda: bus.open(build.topics(self._config)))
+        changelogs = build.changelogs(self._config) if self._part.router else {}
+        await first(lambda: bus.open(build.topics(self._config), changelogs))
         loops: dict[str, Loop] = {"lag": self._show_lag}
         if self._part.sinks:
             journal = await self._open_journal(bus, stack, loops)
@@ -137,7 +139,7 @@ class Service:
         if self._part.sinks:
             loops |= {f"sink:{name}": self._sink_loop(name, sinks[name], journal) for name in sinks}
         if self._part.router:
-            loops[ROUTER] = self._router_loop()
+            loops[ROUTER] = self._router_loop(bus)
         return loops
 
     def _persistence(self, loop: str) -> Persistence:
@@ -185,10 +187,11 @@ class Service:
         stack.push_async_callback(reader.close)
         self._readers[loop] = reader
 
-    def _router_loop(self) -> Loop:
+    def _router_loop(self, bus: Bus) -> Loop:
         return RouterLoop(
             self._readers[ROUTER],
             build.pipeline(self._config, self._decoder),
+            PendingStore(bus, build.changelogs(self._config), partial(build.pending, self._config)),
             ingress_of=build.ingress_of(self._config),
             routes=tuple(self._config.routes),
             metrics=self._metrics,

@@ -2,7 +2,8 @@
 
 Prints one JSON object a line: `{"line":1,"ok":true,"protocol":"ahp","type":…,"source":…,"id":…,
 "capture":"full"}`, or `{"line":2,"ok":false,"code":"schema","path":"/elicitation/mode",
-"rule":"enum"}`. A verdict never quotes a value of an event that it refuses. Exits with 1 if any
+"rule":"enum"}`. Elicitations have `body` (conforming, or what is wrong with it) and, for results,
+`result` (matched, orphan, late, duplicate, conflicting, mismatched) where known. A verdict never quotes a value of an event that it refuses. Exits with 1 if any
 line was refused.
 """
 
@@ -11,10 +12,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hookbus.codecs.decode import Decoder
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.levels import declared, held
 from hookbus.router.commands.common import add_input, lines, write
+from hookbus.router.commands.offline import Judged, judge
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -26,21 +27,21 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    decoder = Decoder()
     refused = False
-    for number, line in enumerate(lines(options.file), 1):
-        found = verdict(decoder, line)
-        refused |= not found["ok"]
-        write({"line": number, **found})
+    for judged in judge(lines(options.file)):
+        if isinstance(judged, Judged):
+            write({"line": judged.number, **verdict(judged)})
+        else:
+            refused = True
+            write({"line": judged[0], **refusal(judged[1])})
     return 1 if refused else 0
 
 
-def verdict(decoder: Decoder, line: bytes) -> dict[str, Any]:
-    """What `check` says of one line, without its number."""
-    event = decoder.decode(line)
-    if isinstance(event, Refusal):
-        return refusal(event)
-    return {
+def verdict(judged: Judged) -> dict[str, Any]:
+    """What `check` says of a valid event; of an elicitation also what is known of its body and of
+    the request that it answers."""
+    event, finding = judged.event, judged.finding
+    told = {
         "ok": True,
         "protocol": event.protocol,
         "type": event.type,
@@ -48,6 +49,11 @@ def verdict(decoder: Decoder, line: bytes) -> dict[str, Any]:
         "id": event.id,
         "capture": held("full", declared(event.tree)),
     }
+    if finding is not None and finding.body is not None:
+        told["body"] = finding.body
+    if finding is not None and finding.classification is not None:
+        told["result"] = finding.classification
+    return told
 
 
 def refusal(why: Refusal) -> dict[str, Any]:

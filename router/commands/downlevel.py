@@ -1,19 +1,20 @@
 """Print the copy of each line that a route with this ceiling would write.
 
-Refused lines go to stderr as the verdicts that `check` prints; then the exit code is 1. Without a
-redaction pipeline `full` under a `redacted` ceiling becomes `metadata`.
+Elicitation results are correlated with the requests before them in the input. Refused lines go to
+stderr as the verdicts that `check` prints; then the exit code is 1. Without a redaction pipeline
+`full` under a `redacted` ceiling becomes `metadata`.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from hookbus.codecs.decode import Decoder
-from hookbus.codecs.verdict import Refusal
+from hookbus.policies.capture import View
 from hookbus.policies.levels import LEVELS, declared, grant, held
 from hookbus.router import build
 from hookbus.router.commands.check import refusal
 from hookbus.router.commands.common import add_input, complain, lines, write_line
+from hookbus.router.commands.offline import Judged, judge
 from hookbus.router.pipeline import copy_of
 
 
@@ -29,14 +30,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    decoder, rewriter = Decoder(), build.rewriter()
+    rewriter = build.rewriter()
     refused = False
-    for number, line in enumerate(lines(options.file), 1):
-        event = decoder.decode(line)
-        if isinstance(event, Refusal):
+    for judged in judge(lines(options.file)):
+        if not isinstance(judged, Judged):
             refused = True
-            complain({"line": number, **refusal(event)})
+            complain({"line": judged[0], **refusal(judged[1])})
             continue
+        event, finding = judged.event, judged.finding
         granted = grant(held(options.held, declared(event.tree)), options.capture)
-        write_line(copy_of(event, granted, rewriter))
+        note = finding.note if finding is not None else None
+        write_line(copy_of(event, granted, View(), note, rewriter))
     return 1 if refused else 0

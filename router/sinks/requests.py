@@ -58,12 +58,13 @@ def authorization(token: str) -> str | None:
 
 
 def idempotency_key(sink: str, record: Record) -> str:
-    """The same for every delivery of an event through a sink, so that a backend can tell a
-    duplicate; 64 hex digits, because identifiers are the producer's text."""
+    """The same for every delivery of an event from one topic through a sink, so that a backend can
+    tell a duplicate from another view of the event; 64 hex digits, because identifiers are the
+    producer's text."""
     headers = dict(record.headers)
     source, event = headers.get("ce_source"), headers.get("ce_id")
     if source is not None and event is not None:
-        identity = ["event", sink, source.hex(), event.hex()]
+        identity = ["event", sink, record.topic, source.hex(), event.hex()]
     else:
         identity = ["record", sink, f"{record.topic}-{record.partition}-{record.offset}"]
     return hashlib.sha256(orjson.dumps(identity)).hexdigest()

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from hookbus.codecs.headers import read_headers
+from hookbus.policies.correlation import PendingRequests
 from hookbus.router import build
 from hookbus.router.config_file import parse
 from hookbus.router.types import Record
@@ -37,7 +38,8 @@ PIPELINE = pipeline()
 def step(value, topic="in", with_pipeline=PIPELINE):
     if value is not None and not isinstance(value, bytes):
         value = json.dumps(value).encode()
-    return with_pipeline.step(Record(topic, 2, 7, 1000, b"key", value))
+    record = Record(topic, 2, 7, 1000, b"key", value)
+    return with_pipeline.step(record, PendingRequests(most=100, age=1000))
 
 
 def by_topic(outcome):

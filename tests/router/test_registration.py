@@ -430,7 +430,6 @@ def test_a_running_service_delivers_to_a_backend_the_events_that_it_selects(
     assert got == [(event["type"], event["id"]) for event in WANTED]
 
 
-@pytest.mark.xfail(strict=True, reason="the pipeline doesn't apply content selections yet")
 def test_a_delivered_event_holds_the_content_that_is_selected_and_no_native(
     delivered: Delivered,
 ) -> None:

@@ -1,0 +1,178 @@
+"""The correlate step: what is known of an elicitation, its body and the request that it answers."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from hookbus.codecs.answers import check_answers
+from hookbus.codecs.elicitation import Answer, Bodies, BodyFault
+from hookbus.codecs.elicitation_event import ElicitationEvent, body_pointer, read_elicitation
+from hookbus.codecs.event import Event
+from hookbus.codecs.form import Form
+from hookbus.policies.capture import FormNote
+from hookbus.policies.correlation import (
+    Change,
+    Classification,
+    Identity,
+    Match,
+    Moment,
+    PendingRequests,
+    Question,
+    Reply,
+)
+from hookbus.policies.form_extension import CONFORMING, carried_extension, form_extension
+from hookbus.policies.forms import structural_values
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What was found out about one elicitation event."""
+
+    kind: str
+    body: str | None = None
+    """`conforming`, a code, or None where the body is not at hand."""
+    classification: Classification | None = None
+    """A result's."""
+    note: FormNote
+    credentials: int = 0
+    """Answers that are in no copy below full, because their fields ask for a credential."""
+    unshared: bool = False
+    """Content that came with decline, cancel or url mode: nobody agreed to share it."""
+    waited: float | None = None
+    """Seconds from the question to its answer, by the events' own times."""
+    changes: tuple[Change, ...] = ()
+
+
+class Correlator:
+    """Examines elicitation events; the pending requests of the partition are passed in."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+
+    def examine(self, event: Event, moment: Moment, pending: PendingRequests) -> Finding | None:
+        """None for events of other types. A request is remembered in `pending`, and a result
+        that matches consumes one."""
+        elicitation = read_elicitation(event)
+        if elicitation is None:
+            return None
+        if elicitation.kind == "request":
+            return self._request(event, elicitation, moment, pending)
+        return self._result(event, elicitation, moment, pending)
+
+    def _request(
+        self, event: Event, asked: ElicitationEvent, moment: Moment, pending: PendingRequests
+    ) -> Finding:
+        judged = None
+        if asked.text is not None:
+            judged = self._bodies.request(asked.text, asked.mode)
+        form = judged if isinstance(judged, Form) else None
+        question = Question(
+            asked.session,
+            asked.server,
+            asked.mode,
+            asked.time,
+            msgspec.json.encode(form) if form is not None else None,
+        )
+        changes = pending.ask(Identity(asked.source, asked.id), question, moment)
+        if judged is None:
+            return _carried(event, asked, changes=changes)
+        body = _body(judged)
+        extension = form_extension(form, body, None, None)
+        return Finding(
+            kind="request", body=body, note=_note(asked, extension, body), changes=changes
+        )
+
+    def _result(
+        self, event: Event, told: ElicitationEvent, moment: Moment, pending: PendingRequests
+    ) -> Finding:
+        match = _match(told, moment, pending)
+        waited = _waited(match, told)
+        if told.text is None or told.action is None:
+            return _carried(
+                event,
+                told,
+                classification=match.classification,
+                waited=waited,
+                changes=match.changes,
+            )
+        judged = self._bodies.result(told.text, told.mode, told.action)
+        form = _form(match)
+        content = judged.content if isinstance(judged, Answer) else None
+        fault = judged if isinstance(judged, BodyFault) else None
+        if fault is None and form is not None and told.action == "accept":
+            fault = check_answers(form, content)
+        values = structural_values(form, content)
+        body = _body(fault or judged)
+        extension = form_extension(
+            form, body, values if content is not None else None, match.classification
+        )
+        return Finding(
+            kind="result",
+            body=body,
+            classification=match.classification,
+            note=_note(told, extension, body),
+            credentials=values.credentials,
+            unshared=body == "body_content",
+            waited=waited,
+            changes=match.changes,
+        )
+
+
+def _match(told: ElicitationEvent, moment: Moment, pending: PendingRequests) -> Match:
+    if told.parent is None:
+        return Match("orphan", None)
+    answer = f"{told.action}\0{told.text}".encode("utf-8", "surrogatepass")
+    reply = Reply(told.session, told.server, told.mode, hashlib.sha256(answer).hexdigest())
+    return pending.answer(Identity(told.source, told.parent), reply, moment)
+
+
+def _carried(
+    event: Event,
+    elicitation: ElicitationEvent,
+    *,
+    classification: Classification | None = None,
+    waited: float | None = None,
+    changes: tuple[Change, ...] = (),
+) -> Finding:
+    """Without its body, an elicitation tells what a copy of it already told."""
+    extension = carried_extension(event.tree)
+    if classification is not None:
+        extension = {**(extension or {})}
+        extension.setdefault("result", classification)
+    return Finding(
+        kind=elicitation.kind,
+        body=extension.get("body") if extension else None,
+        classification=extension.get("result") if extension else None,
+        note=FormNote(extension),
+        waited=waited,
+        changes=changes,
+    )
+
+
+def _note(elicitation: ElicitationEvent, extension: object, body: str) -> FormNote:
+    fault = None if body == CONFORMING else body
+    return FormNote(extension, fault, body_pointer(elicitation.kind))  # type: ignore[arg-type]
+
+
+def _body(judged: object) -> str:
+    return judged.code if isinstance(judged, BodyFault) else CONFORMING
+
+
+def _form(match: Match) -> Form | None:
+    if match.question is None or match.question.form is None:
+        return None
+    return msgspec.json.decode(match.question.form, type=Form)
+
+
+def _waited(match: Match, told: ElicitationEvent) -> float | None:
+    """May be negative where clocks differ; None if nobody waited, or a time can't be told."""
+    if match.classification != "matched" or match.question is None:
+        return None
+    try:
+        asked = datetime.fromisoformat(match.question.time)
+        return (datetime.fromisoformat(told.time) - asked).total_seconds()
+    except (ValueError, TypeError):  # such as a leap second, which datetime doesn't know
+        return None
