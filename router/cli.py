@@ -15,6 +15,7 @@ from typing import Final
 
 from hookbus.router import logs
 from hookbus.router.commands import (
+    bench,
     check,
     demo,
     downlevel,
@@ -48,6 +49,7 @@ _COMMANDS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("downlevel", downlevel),
     ("filter", filter_),
     ("schema", schema),
+    ("bench", bench),
 )
 
 

@@ -48,8 +48,11 @@ def _events(path: Path) -> list[JSON]:
     return [json.loads(line) for line in lines(path)]
 
 
-def _arrived(path: Path, count: int) -> None:
-    until(lambda: len(lines(path)) >= count, lambda: f"{count} lines; {len(lines(path))} are there")
+def _arrived(path: Path, count: int, service: Service) -> None:
+    until(
+        lambda: len(lines(path)) >= count,
+        lambda: f"{count} lines; {len(lines(path))} are there; {service.stderr}",
+    )
 
 
 def test_a_stop_in_the_middle_settles_and_nothing_comes_twice(
@@ -60,11 +63,10 @@ def test_a_stop_in_the_middle_settles_and_nothing_comes_twice(
     sent = stream(6000)
     publish(setup, sent)
     service = processes.run(setup)
-    _arrived(path, 100)
+    _arrived(path, 100, service)
     service.stop()
     assert len(lines(path)) < len(sent), "the stop came too late to test anything"
-    processes.run(setup)
-    _arrived(path, len(sent))
+    _arrived(path, len(sent), processes.run(setup))
     assert by_source(_events(path)) == by_source([json.loads(line) for line in sent])
 
 
@@ -77,7 +79,7 @@ def test_a_stop_is_within_the_grace_although_a_backend_never_answers(
     setup.write()
     publish(setup, stream(20))
     service = processes.run(setup)
-    _arrived(path, 20)
+    _arrived(path, 20, service)
     until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
     stopped = time.monotonic()
     service.terminate()
@@ -105,8 +107,7 @@ def test_what_a_stuck_sink_had_in_hand_comes_again(
     del setup.tree["sinks"]["late"]["http"]
     setup.tree["sinks"]["late"]["file"] = {"path": str(path)}
     setup.write()
-    processes.run(setup)
-    _arrived(path, 20)
+    _arrived(path, 20, processes.run(setup))
 
 
 def test_a_second_signal_forces_the_stop(setup: Setup, processes: Processes, silent: str) -> None:
@@ -177,13 +178,13 @@ def test_two_routers_share_the_partitions_and_lose_nothing(
 
     until(shared, lambda: f"two each: {_partitions(first, setup)} {_partitions(second, setup)}")
     publish(setup, stream(2000, sources=32))
-    _arrived(path, 2000)
+    _arrived(path, 2000, sink)
     for router in (first, second):
         assert router.metrics().value("hookbus_received_total", ingress="agents") > 0
     first.stop()
     until(lambda: len(_partitions(second, setup)) == 4, "the other one takes over")
     publish(setup, stream(500, sources=32, start=2000))
-    _arrived(path, 2500)
+    _arrived(path, 2500, sink)
     assert by_source(_events(path)) == by_source(
         [json.loads(line) for line in stream(2500, sources=32)]
     )

@@ -89,7 +89,11 @@ json_values = st.recursive(
 def test_matching_never_raises_whatever_the_event(event):
     """A filter may be asked about values that were never validated."""
     for match in (
-        {"type": "tool.*"}, {"harness.name": "x"}, {"session.id": "x"}, {"severity": {"gte": "info"}},
-        {"epoch": 0}, {"type": ["a", "b.*"]},
-    ):  # fmt: skip
+        {"type": "tool.*"},
+        {"harness.name": "x"},
+        {"session.id": "x"},
+        {"severity": {"gte": "info"}},
+        {"epoch": 0},
+        {"type": ["a", "b.*"]},
+    ):
         assert compile_filter(match).matches(event) in (True, False)

@@ -57,7 +57,8 @@ def event(kind, part, number, **elicitation):
     made = {
         "id": f"e{number}", "source": "urn:agent:1", "type": f"user.elicitation.{kind}",
         "time": f"2026-11-29T10:{number:02}:00Z", "harness": {"name": "h", "version": "1"},
-        "session": {"id": "s1"}, "elicitation": {"server": "deployer", "mode": "form", **elicitation},
+        "session": {"id": "s1"},
+        "elicitation": {"server": "deployer", "mode": "form", **elicitation},
     }  # fmt: skip
     if part is not None:
         text = part if isinstance(part, str) else json.dumps(part)

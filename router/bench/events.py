@@ -1,0 +1,43 @@
+"""The events that are measured on: shipped, realistic, of six types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from hookbus.codecs.decode import Decoder
+from hookbus.codecs.event import Event
+from hookbus.codecs.strict import encode
+
+SIX_TYPES: Final = (
+    "tool.before",
+    "tool.after",
+    "turn.start",
+    "model.response.after",
+    "user.elicitation.request",
+    "user.elicitation.result",
+)
+
+_SESSION: Final = Path(__file__).parent.with_name("demo_session.jsonl")
+
+
+def six_type_mix() -> list[bytes]:
+    """The events of these types in the recorded session, as compact JSON."""
+    decoder = Decoder()
+    decoded = [decoder.decode(line) for line in _SESSION.read_bytes().splitlines()]
+    events = [event for event in decoded if isinstance(event, Event) and event.type in SIX_TYPES]
+    return [encode(event.tree) for event in events]
+
+
+def padded_mix(size: int = 10_000) -> list[bytes]:
+    """The same events with a message of `size` bytes where they have messages."""
+    padded = []
+    for raw in six_type_mix():
+        event = json.loads(raw)
+        for item in event.get("items", ()):
+            for part in item.get("parts", ()):
+                if "text" in part:
+                    part["text"] = (part["text"] + " ") * (size // (len(part["text"]) + 1) + 1)
+        padded.append(encode(event))
+    return padded

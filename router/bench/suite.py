@@ -1,0 +1,115 @@
+"""The benchmarks, by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Final
+
+import orjson
+
+from hookbus.codecs.decode import Decoder
+from hookbus.codecs.event import Event
+from hookbus.policies.correlation import PendingRequests
+from hookbus.router import build
+from hookbus.router.bench.events import padded_mix, six_type_mix
+from hookbus.router.bench.timing import Result, Work, compare
+from hookbus.router.config_file import parse
+from hookbus.router.pipeline import Pipeline
+from hookbus.router.types import Record
+
+_CONFIG: Final = """
+bus: {sqlite: {path: unused.db}}
+ingress: {agents: {topics: [in]}}
+routes:
+  whole: {topic: whole, capture: full}
+  structure: {topic: structure, capture: metadata}
+  presence: {topic: presence, capture: metadata, content: {default: omit}}
+dead_letters: {topic: dead}
+"""
+
+
+def validate() -> list[Result]:
+    """Strict decoding and validation."""
+    return [
+        compare(name, _decoding(events), _references(events))
+        for name, events in _mixes("validate").items()
+    ]
+
+
+def pipeline() -> list[Result]:
+    """One record in, three copies out, encoded: full, metadata, and metadata with a selection."""
+    return [
+        compare(name, _stepping(events), _references(events))
+        for name, events in _mixes("pipeline").items()
+    ]
+
+
+SUITE: Final[Mapping[str, Callable[[], list[Result]]]] = {
+    "validate": validate,
+    "pipeline": pipeline,
+}
+
+
+def _mixes(name: str) -> dict[str, list[bytes]]:
+    return {name: six_type_mix(), f"{name} (10 KB messages)": padded_mix()}
+
+
+def _decoding(events: list[bytes]) -> Work:
+    decode = Decoder().decode
+
+    def work() -> int:
+        for event in events:
+            if not isinstance(decode(event), Event):
+                raise AssertionError("a benchmark event is refused")
+        return len(events)
+
+    return work
+
+
+def _stepping(events: list[bytes]) -> Work:
+    config = parse(_CONFIG)
+    made: Pipeline = build.pipeline(config, build.decoder(config))
+    offsets = count()
+
+    def work() -> int:
+        pending = PendingRequests(most=1000, age=86_400_000)
+        for event in events:
+            record = Record("in", 0, next(offsets), 0, None, event)
+            if len(made.step(record, pending).outputs) < 3:
+                raise AssertionError("a benchmark event is not routed")
+        return len(events)
+
+    return work
+
+
+def _references(events: list[bytes]) -> dict[str, Work]:
+    references: dict[str, Work] = {"orjson loads+dumps": _orjson(events)}
+    if importlib.util.find_spec("agenthooksprotocol") is not None:
+        references["official validator"] = _official(events)
+    return references
+
+
+def _orjson(events: list[bytes]) -> Work:
+    def work() -> int:
+        for event in events:
+            orjson.dumps(orjson.loads(event))
+        return len(events)
+
+    return work
+
+
+def _official(events: list[bytes]) -> Work:
+    from agenthooksprotocol.runtime import Validator
+
+    check = Validator().validate
+    trees = [json.loads(event) for event in events]
+
+    def work() -> int:
+        for tree in trees:
+            check("event", tree)
+        return len(trees)
+
+    return work
