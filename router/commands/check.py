@@ -2,9 +2,9 @@
 
 Prints one JSON object a line: `{"line":1,"ok":true,"protocol":"ahp","type":…,"source":…,"id":…,
 "capture":"full"}`, or `{"line":2,"ok":false,"code":"schema","path":"/elicitation/mode",
-"rule":"enum"}`. Elicitations have `body` (conforming, or what is wrong with it) and, for results,
-`result` (matched, orphan, late, duplicate, conflicting, mismatched) where known. A verdict never quotes a value of an event that it refuses. Exits with 1 if any
-line was refused.
+"rule":"enum"}`. Elicitations also have `body` (conforming, or what is wrong with it) and, results,
+`result` (matched, orphan, late, duplicate, conflicting or mismatched), where these are known. A
+verdict never quotes a value of an event that it refuses. Exits with 1 if any line was refused.
 """
 
 from __future__ import annotations
