@@ -34,6 +34,11 @@ class Attributes(Struct, frozen=True):
 
 def write_headers(attributes: Attributes) -> Headers:
     """The headers of a record that holds the event; every value is printable ASCII."""
+    return identity_headers(attributes) + capture_headers(attributes.capture, attributes.body)
+
+
+def identity_headers(attributes: Attributes) -> Headers:
+    """Those that all copies of an event share."""
     headers = [
         SPECVERSION,
         ("ce_id", escape(attributes.id)),
@@ -42,10 +47,13 @@ def write_headers(attributes: Attributes) -> Headers:
     ]
     if attributes.time is not None:
         headers.append(("ce_time", escape(attributes.time)))
-    headers.append(("hookbus-capture", escape(attributes.capture)))
-    if attributes.body is not None:
-        headers.append(("hookbus-body", escape(attributes.body)))
     return tuple(headers)
+
+
+def capture_headers(capture: str, body: str | None) -> Headers:
+    """Those that depend on the copy."""
+    level = ("hookbus-capture", escape(capture))
+    return (level,) if body is None else (level, ("hookbus-body", escape(body)))
 
 
 def read_headers(headers: Headers) -> Attributes | None:

@@ -62,17 +62,23 @@ class Rewriter:
         `metadata`), and declares its level in the extension `dev.hookbus.capture`. Making the same
         copy of a copy changes nothing.
         """
+        return self.show(self.gate(event, granted, note), shown)
+
+    def gate(
+        self, event: Mapping[str, Any], granted: Grant, note: FormNote | None
+    ) -> dict[str, Any]:
+        """The copy at its level, before a view of it is taken."""
         if granted.level in ("none", "metadata"):
-            made = self._cut(event, granted.level, note)
-        else:
-            made = dict(event)
-            made["extensions"] = {
-                **event.get("extensions", {}),
-                CAPTURE_EXTENSION: {"level": granted.level},
-            }
-        if not shown.native:
-            made.pop("native", None)
-        visit = self._visits[event["type"]]
+            return self._cut(event, granted.level, note)
+        declaration = {CAPTURE_EXTENSION: {"level": granted.level}}
+        return {**event, "extensions": {**event.get("extensions", {}), **declaration}}
+
+    def show(self, gated: dict[str, Any], shown: View) -> dict[str, Any]:
+        """The view of a gated copy; shares with it what it doesn't change."""
+        made = gated
+        if not shown.native and "native" in made:
+            made = {name: value for name, value in made.items() if name != "native"}
+        visit = self._visits[made["type"]]
         if shown.selection is not None and visit is not None:
             made = visit(made, partial(view, shown.selection))
         return made

@@ -9,16 +9,16 @@ route may see; a value that is no valid event becomes one dead letter.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
-from hookbus.codecs.headers import Attributes, write_headers
+from hookbus.codecs.headers import Attributes, capture_headers, identity_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.verdict import Refusal
-from hookbus.policies.capture import FormNote, Rewriter, View
+from hookbus.policies.capture import Rewriter, View
 from hookbus.policies.correlation import Moment, PendingRequests
 from hookbus.policies.failures import HOOK_FAILURE
 from hookbus.policies.levels import Grant, Level, declared, grant, held
@@ -165,35 +165,31 @@ class _CopyDesk:
         self._note = finding.note if finding is not None else None
         self._body = finding.body if finding is not None else None
         self._key = event.source.encode()
+        self._identity = identity_headers(
+            Attributes(event.id, event.source, event.type, "", event.time)
+        )
+        self._gated: dict[Grant, dict[str, Any]] = {}
         self._made: dict[tuple[Grant, View], tuple[bytes, Headers]] = {}
 
     def output(self, topic: str, granted: Grant, view: View) -> Output:
         made = self._made.get((granted, view))
         if made is None:
-            value = copy_of(self._event, granted, view, self._note, self._rewriter)
-            headers = _headers(self._event, granted.level, self._body)
-            made = self._made[granted, view] = (value, headers)
+            body = self._body if granted.level != "none" else None
+            headers = self._identity + capture_headers(granted.level, body)
+            made = self._made[granted, view] = (self._value(granted, view), headers)
         value, headers = made
         return Output(topic, self._key, value, headers)
 
-
-def _headers(event: Event, level: Level, body: str | None) -> Headers:
-    return write_headers(
-        Attributes(
-            id=event.id,
-            source=event.source,
-            type=event.type,
-            time=event.time,
-            capture=level,
-            body=body if level != "none" else None,
-        )
-    )
+    def _value(self, granted: Grant, view: View) -> bytes:
+        if passes(granted, view):
+            return self._event.raw
+        gated = self._gated.get(granted)
+        if gated is None:
+            gated = self._rewriter.gate(self._event.tree, granted, self._note)
+            self._gated[granted] = gated
+        return encode(self._rewriter.show(gated, view))
 
 
-def copy_of(
-    event: Event, granted: Grant, view: View, note: FormNote | None, rewriter: Rewriter
-) -> bytes:
-    """The bytes of the copy: the event's own where it may pass, otherwise rewritten."""
-    if not granted.rewrite and view.whole:
-        return event.raw
-    return encode(rewriter.copy(event.tree, granted, view, note))
+def passes(granted: Grant, view: View) -> bool:
+    """Whether the copy is the event byte for byte."""
+    return view.whole and not granted.rewrite

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 
+from hookbus.codecs.strict import encode
 from hookbus.policies.capture import View
 from hookbus.policies.levels import LEVELS, declared, grant, held
 from hookbus.router import build
 from hookbus.router.commands.check import refusal
 from hookbus.router.commands.common import add_input, complain, lines, write_line
 from hookbus.router.commands.offline import Judged, judge
-from hookbus.router.pipeline import copy_of
+from hookbus.router.pipeline import passes
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -40,5 +41,9 @@ def execute(options: argparse.Namespace) -> int:
         event, finding = judged.event, judged.finding
         granted = grant(held(options.held, declared(event.tree)), options.capture)
         note = finding.note if finding is not None else None
-        write_line(copy_of(event, granted, View(), note, rewriter))
+        shown = View()
+        if passes(granted, shown):
+            write_line(event.raw)
+        else:
+            write_line(encode(rewriter.copy(event.tree, granted, shown, note)))
     return 1 if refused else 0
