@@ -7,7 +7,7 @@ coordinates say. At `full` it holds the bytes too, as far as they fit.
 from __future__ import annotations
 
 import base64
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,10 @@ from hookbus.codecs.verdict import Code, Refusal
 from hookbus.policies.faults import Reason
 from hookbus.router.config import DeadLetters
 from hookbus.router.types import Output, Record
+
+
+_ROOM: Final = 512
+"""Bytes for the key, the envelope of a record and the member's name."""
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,7 +43,7 @@ class DeadLetter(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeadLetterOffice(Struct, frozen=True):
-    """Writes dead letters for one topic; `largest` bounds the value of a record, in bytes."""
+    """Writes dead letters for one topic; `largest` bounds a record, in bytes."""
 
     settings: DeadLetters
     largest: int
@@ -54,8 +58,8 @@ class DeadLetterOffice(Struct, frozen=True):
             rule=refusal.rule,
         )
 
-    def copy_too_large(self, record: Record, route: str) -> Output:
-        """For a copy that doesn't fit into one record of the bus."""
+    def copy_too_large(self, record: Record, route: str | None) -> Output:
+        """For a copy that doesn't fit into one record of the bus, of one route if that is known."""
         return self._output(record, stage="router", reason="too_large", route=route)
 
     def undelivered(
@@ -82,7 +86,7 @@ class DeadLetterOffice(Struct, frozen=True):
         body = msgspec.json.encode(letter)
         if self.settings.capture == "full" and record.value:
             text = base64.b64encode(record.value).decode("ascii")
-            if len(body) + len(text) + 16 <= self.largest:
+            if len(body) + len(text) + _ROOM <= self.largest:
                 body = msgspec.json.encode(msgspec.structs.replace(letter, value=text))
         # A key of its own: one that the producer chose would be content, and a null value or a
         # reused key could delete another dead letter in a compacted topic.

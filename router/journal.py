@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -19,6 +20,7 @@ from hookbus.codecs.headers import Attributes, read_headers, write_headers
 from hookbus.codecs.strict import encode
 from hookbus.policies.failures import HOOK_FAILURE, Affected, Policy, hook_failure
 from hookbus.policies.faults import Reason
+from hookbus.router.errors import OutputTooLarge
 from hookbus.router.persistence import Persistence
 from hookbus.router.types import Bus, Output, Reader, Record, Settlement
 
@@ -73,8 +75,20 @@ async def forward(
                 for record in records
                 if record.value is not None
             ]
-            await persist(lambda: bus.publish(outputs))  # noqa: B023 - awaited in this turn
-            await persist(lambda: journal.settle([Settlement(r) for r in records]))  # noqa: B023
+            try:
+                await persist(partial(bus.publish, outputs))
+            except OutputTooLarge:
+                await _publish_each(outputs, bus, persist)
+            await persist(partial(journal.settle, [Settlement(record) for record in records]))
+
+
+async def _publish_each(outputs: list[Output], bus: Bus, persist: Persistence) -> None:
+    """A failure that the bus can't take stays in the journal alone, and holds up no other."""
+    for output in outputs:
+        try:
+            await persist(partial(bus.publish, [output]))
+        except OutputTooLarge:
+            _log.error("a hook failure is too large for the bus; the journal alone has it")
 
 
 def _output(topic: str, failure: dict[str, Any]) -> Output:

@@ -63,8 +63,7 @@ class Pipeline:
     """The pure middle of the router.
 
     `levels` maps each ingress topic to the level that its AHP events have, `changelogs` to the
-    changelog of its pending requests; `largest` is the longest value that a record may have, in
-    bytes.
+    changelog of its pending requests; `largest` is the most bytes that a record may take.
     """
 
     def __init__(
@@ -92,6 +91,11 @@ class Pipeline:
         self._all_dead = _all(routes, "dead_lettered")
         self._all_unmatched = _all(routes, "unmatched")
 
+    def too_large(self, record: Record) -> Outcome:
+        """For a record with a copy that the bus refuses although it is within the limit."""
+        letter = self._office.copy_too_large(record, None)
+        return Outcome((letter,), self._all_dead)
+
     def step(self, record: Record, pending: PendingRequests) -> Outcome:
         """Never raises for anything that a record may hold. `pending` is the state of the record's
         partition; what changes in it is among the outputs, for the changelog."""
@@ -115,7 +119,7 @@ class Pipeline:
                 continue
             granted = grant(level, route.ceiling)
             copy = desk.output(route.topic, granted, route.view)
-            if copy.value is not None and len(copy.value) > self._largest:
+            if copy.size > self._largest:
                 outputs.append(self._office.copy_too_large(record, route.name))
                 decisions.append("dead_lettered")
                 continue
@@ -125,7 +129,11 @@ class Pipeline:
         if self._failures_topic is not None and event.type == HOOK_FAILURE:
             # A harness reports its own backend: like our own failures, it must reach every audit
             # sink outside that backend's domain, whatever the routes say (DESIGN §5.4).
-            outputs.append(desk.output(self._failures_topic, _FAILURE_GRANT, _WHOLE))
+            audit = desk.output(self._failures_topic, _FAILURE_GRANT, _WHOLE)
+            if audit.size <= self._largest:
+                outputs.append(audit)
+            else:
+                outputs.append(self._office.copy_too_large(record, None))
         return Outcome(
             tuple(outputs),
             tuple(decisions) if _only(decisions) != "filtered" else self._all_unmatched,
@@ -137,14 +145,15 @@ class Pipeline:
 
     def _remember(self, record: Record, finding: Finding | None) -> list[Output]:
         """The changes to the pending requests, in the partition of the changelog that moves with
-        the record's own."""
+        the record's own. One that doesn't fit is forgotten when this process ends."""
         if finding is None:
             return []
         changelog = self._changelogs[record.topic]
-        return [
+        changes = [
             Output(changelog, change.key, change.value, partition=record.partition)
             for change in finding.changes
         ]
+        return [change for change in changes if change.size <= self._largest]
 
 
 def _all(routes: tuple[RoutePlan, ...], decision: Decision) -> tuple[Decision, ...]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from hookbus.policies.correlation import PendingRequests
+from hookbus.router.errors import OutputTooLarge
 from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
 from hookbus.router.pipeline import Outcome, Pipeline
 from hookbus.router.progress import Progress
 from hookbus.router.types import Partition, Reader, Record, Settlement
+
+_log = logging.getLogger("hookbus.router")
 
 NAME: Final = "router"
 
@@ -67,8 +71,7 @@ class RouterLoop:
                 one: await self._persist(partial(self._store.of, self._reader, one))
                 for one in partitions
             }
-            outcomes = await self._outcomes(records, pending)
-            await self._settle(records, outcomes)
+            outcomes = await self._settle(records, await self._outcomes(records, pending))
         finally:
             self._metrics.in_flight(NAME, -len(records))
             for partition in partitions:
@@ -93,11 +96,37 @@ class RouterLoop:
             await asyncio.sleep(0)
         return outcomes
 
-    async def _settle(self, records: list[Record], outcomes: list[Outcome]) -> None:
-        settlements = [
-            Settlement(record, outcome.outputs)
-            for record, outcome in zip(records, outcomes, strict=True)
-        ]
+    async def _settle(self, records: list[Record], outcomes: list[Outcome]) -> list[Outcome]:
+        """Settle all, and return what really became of them."""
         started = self._clock()
-        await self._persist(lambda: self._reader.settle(settlements))
+        try:
+            await self._persist(partial(self._reader.settle, _settlements(records, outcomes)))
+        except OutputTooLarge:
+            outcomes = await self._settle_each(records, outcomes)
         self._metrics.settled(NAME, self._clock() - started)
+        return outcomes
+
+    async def _settle_each(self, records: list[Record], outcomes: list[Outcome]) -> list[Outcome]:
+        """The bus takes less than the configuration says: find the records that are too large for
+        it, so that they don't hold up the others."""
+        settled: list[Outcome] = []
+        for record, outcome in zip(records, outcomes, strict=True):
+            became = outcome
+            try:
+                await self._persist(partial(self._reader.settle, _settlements([record], [became])))
+            except OutputTooLarge as error:
+                _log.error(
+                    "the bus takes smaller records than bus.kafka.max_message says",
+                    extra={"why": str(error)},
+                )
+                became = self._pipeline.too_large(record)
+                await self._persist(partial(self._reader.settle, _settlements([record], [became])))
+            settled.append(became)
+        return settled
+
+
+def _settlements(records: list[Record], outcomes: list[Outcome]) -> list[Settlement]:
+    return [
+        Settlement(record, outcome.outputs)
+        for record, outcome in zip(records, outcomes, strict=True)
+    ]

@@ -49,6 +49,12 @@ class Output(Struct, frozen=True):
     headers: Headers = ()
     partition: int | None = None
 
+    @property
+    def size(self) -> int:
+        """An upper bound of the bytes that the record takes on the bus, batch envelope included."""
+        headers = sum(len(name) + len(value) + 10 for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers + 96
+
 
 class Settlement(Struct, frozen=True):
     """A record that is done with, and everything that it produced."""

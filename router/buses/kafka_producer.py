@@ -25,8 +25,6 @@ from hookbus.router.types import Output
 log = logging.getLogger("hookbus.bus")
 
 _BATCH_BYTES: Final = 256 * 1024
-_RECORD_OVERHEAD: Final = 96  # varints and the batch envelope, rounded up
-_HEADER_OVERHEAD: Final = 10
 _NOT_IDEMPOTENT: Final = (UnknownError, UnsupportedVersionError, IncompatibleBrokerVersion)
 
 
@@ -71,10 +69,9 @@ class KafkaPublisher:
     def _check(self, outputs: Sequence[Output]) -> None:
         limit = self._settings.max_message_bytes
         for output in outputs:
-            size = _size(output)
-            if size > limit:
+            if output.size > limit:
                 raise OutputTooLarge(
-                    f"a record of {size} bytes for {output.topic}; the limit is {limit}"
+                    f"a record of {output.size} bytes for {output.topic}; the limit is {limit}"
                 )
 
     async def _started(self) -> AIOKafkaProducer:
@@ -167,8 +164,3 @@ def _appended(batch: Any, output: Output) -> bool:
         )
         is not None
     )
-
-
-def _size(output: Output) -> int:
-    headers = sum(len(name) + len(value) + _HEADER_OVERHEAD for name, value in output.headers)
-    return len(output.key or b"") + len(output.value or b"") + headers + _RECORD_OVERHEAD

@@ -166,6 +166,15 @@ def test_a_copy_that_does_not_fit_is_a_dead_letter_of_its_route_alone():
     assert (letter["reason"], letter["route"]) == ("too_large", "everything")
 
 
+def test_an_event_whose_identifiers_fill_a_record_is_dead_lettered_everywhere():
+    """Its key and headers would be too large, whatever the copy holds."""
+    event = events.minimal()["session.end"]
+    event["source"] = "urn:" + "x" * 40_000
+    outcome = step(event)
+    assert outcome.decisions[:4] == ("dead_lettered",) * 4
+    assert all(output.size < 65536 for output in outcome.outputs)
+
+
 def test_an_event_that_no_route_wants_is_unmatched():
     """That is told apart from being filtered by one route."""
     narrow = pipeline(
