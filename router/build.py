@@ -86,6 +86,7 @@ def _sqlite(settings: BusConfig) -> SqliteBus:
         partitions=new.partitions if new else 1,
         create_topics=new is not None,
         retention=sqlite.retention,
+        max_message=sqlite.max_message,
         clock=time.time,
     )
 
@@ -209,6 +210,8 @@ def terms(config: Config, name: str) -> Terms:
 def sink(name: str, settings: SinkConfig, source: Bus) -> Sink:
     """The sink for the one backend that the settings name."""
     if settings.http is not None:
+        if settings.http.bearer is not None:
+            read_secret(settings.http.bearer, f"sinks.{name}.http.bearer")  # or refuse to start
         return _http(name, settings.http)
     if settings.file is not None:
         file = settings.file

@@ -17,7 +17,6 @@ from hookbus.policies.faults import Reason
 from hookbus.router.config import DeadLetters
 from hookbus.router.types import Output, Record
 
-
 _ROOM: Final = 512
 """Bytes for the key, the envelope of a record and the member's name."""
 

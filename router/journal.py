@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import orjson
 
+from hookbus.codecs.formats import is_uri
 from hookbus.codecs.headers import Attributes, read_headers, write_headers
 from hookbus.codecs.strict import encode
 from hookbus.policies.failures import HOOK_FAILURE, Affected, Policy, hook_failure
@@ -118,6 +119,11 @@ def _is_failure(attributes: Attributes | None, event: Any) -> bool:
     return isinstance(event, dict) and event.get("type") == HOOK_FAILURE
 
 
+def _own(event: Any, name: str) -> str | None:
+    value = event.get(name) if isinstance(event, dict) else None
+    return value if isinstance(value, str) else None
+
+
 def _affected(record: Record, attributes: Attributes | None, event: Any) -> Affected:
     """The identity of the event; of a record that has none, its coordinates."""
     session = event.get("session") if isinstance(event, dict) else None
@@ -126,4 +132,7 @@ def _affected(record: Record, attributes: Attributes | None, event: Any) -> Affe
         session_id = None
     if attributes is not None:
         return Affected(attributes.source, attributes.id, session_id)
+    source, identity = _own(event, "source"), _own(event, "id")
+    if source and identity and is_uri(source):
+        return Affected(source, identity, session_id)
     return Affected(f"urn:hookbus:{record.topic}", f"{record.partition}-{record.offset}")

@@ -17,7 +17,7 @@ from hookbus.router.buses.changes import Changes
 from hookbus.router.buses.placement import Placement
 from hookbus.router.buses.sqlite_file import SqliteFile
 from hookbus.router.buses.sqlite_reader import SqliteReader
-from hookbus.router.errors import BusFatal, BusUnavailable, TopicsMissing
+from hookbus.router.errors import BusFatal, BusUnavailable, OutputTooLarge, TopicsMissing
 from hookbus.router.types import Output, Partition, Reader, Record
 
 log = logging.getLogger("hookbus.bus")
@@ -34,6 +34,7 @@ class SqliteBus:
     Records older than `retention` seconds that every known group has passed are deleted; their
     pages are used again, so the file stays at its largest size. `clock` gives seconds since the
     epoch. A member that dies is replaced within `lease` seconds; one that closes, at once.
+    `max_message` bounds a record, in bytes.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class SqliteBus:
         clock: Callable[[], float] = time.time,
         lease: float = 4.0,
         busy_timeout: float = 5.0,
+        max_message: int | None = None,
     ) -> None:
         self._partitions = partitions
         self._create_topics = create_topics
         self._retention = retention
         self._clock = clock
         self._lease = lease
+        self._max_message = max_message
         self.reading = SqliteFile(path, busy_timeout=busy_timeout, name="read")
         self.writing = SqliteFile(path, busy_timeout=busy_timeout, name="write")
         self.changes = Changes()
@@ -154,7 +157,14 @@ class SqliteBus:
         return total
 
     def append(self, connection: sqlite3.Connection, outputs: Sequence[Output]) -> None:
-        """Append inside a transaction of the writing connection."""
+        """Append inside a transaction of the writing connection. Raises OutputTooLarge before
+        anything is written."""
+        limit = self._max_message
+        for output in outputs:
+            if limit is not None and output.size > limit:
+                raise OutputTooLarge(
+                    f"a record of {output.size} bytes for {output.topic}; the limit is {limit}"
+                )
         if outputs:
             sqlite_log.append(connection, outputs, self.topics, self._placement, self.now())
 

@@ -35,12 +35,12 @@ def execute(options: argparse.Namespace) -> int:
     if options.ingress not in config.ingress:
         raise ConfigError([f"--ingress {options.ingress}: there is no such ingress"])
     topic = config.ingress[options.ingress].topics[0]
-    count = asyncio.run(_publish(config, topic, lines(options.file)))
-    print(count, file=sys.stderr)
+    asyncio.run(_publish(config, topic, lines(options.file)))
     return 0
 
 
-async def _publish(config: Config, topic: str, source: Iterable[bytes]) -> int:
+async def _publish(config: Config, topic: str, source: Iterable[bytes]) -> None:
+    """Says how many lines are durable, also if it fails in the middle."""
     bus = build.bus(config)
     count = 0
     try:
@@ -50,8 +50,8 @@ async def _publish(config: Config, topic: str, source: Iterable[bytes]) -> int:
             await bus.publish(batch)
             count += len(batch)
     finally:
+        print(count, file=sys.stderr)
         await bus.close()
-    return count
 
 
 def key_of(line: bytes) -> bytes | None:
