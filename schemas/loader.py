@@ -6,6 +6,11 @@ the definition that it refers to (its own wins): `structural`, `token`, `text`, 
 `identity` or `part`. `x-capture-keep` lists the texts that are tokens after all; `x-gaps` marks
 an object that notes its own withheld members in its `gaps`.
 
+`aep/*.json` hold the envelope of AEP 0.1 and the payloads of its registered types, in the same way.
+There `x-capture` is the level (`metadata`, `redacted` or `full`) that a member of `data` needs, and
+`x-degrade` marks a member that needs `metadata` and says less there than above: a `prompt`, a
+`label`, or the `values` of a form.
+
 `mcp/elicitation.json` holds the shapes of what an elicitation event carries as text. It has no
 capture classes: what stays of a body is decided from the form itself (`hookbus.policies.forms`).
 """
@@ -21,6 +26,8 @@ Schema = dict[str, Any]
 # not importlib.resources: it refuses the folder in an editable install, where the package is a
 # namespace with a second, virtual location
 _FOLDER = Path(__file__).parent
+_AEP = ("envelope", "common", "session", "tool", "attention", "resource", "agent")
+_AEP_SCOPES = ("agent", "foreign", "ordinary")
 _SUBJECTS = ("common", "content", "execution", "capabilities", "wrapper")
 _EVENTS = ("session", "model", "tool", "change", "user")
 
@@ -29,19 +36,25 @@ def load() -> Schema:
     """All documents in one: `{"$schema": …, "definitions": {name: schema}}`, references made
     local (`#/definitions/NAME`). Reads the files again at each call; the caller keeps the result.
     """
-    return _joined(*_SUBJECTS, *_EVENTS)
+    return _joined("ahp", *_SUBJECTS, *_EVENTS)
 
 
 def load_registration() -> Schema:
     """The shapes of a registration document, in the form of `load`'s. They are no part of it,
     because a registration is no event: its members have no capture class."""
-    return _joined("registration")
+    return _joined("ahp", "registration")
 
 
-def _joined(*names: str) -> Schema:
+def load_aep() -> Schema:
+    """The shapes of AEP 0.1 events, in the form of `load`'s: a definition for each registered type
+    and `unregistered` for all others. An event's payload is its member `data`, which is open."""
+    return _joined("aep", *_AEP)
+
+
+def _joined(folder: str, *names: str) -> Schema:
     definitions: Schema = {}
     for name in names:
-        for key, schema in _read(f"ahp/{name}")["definitions"].items():
+        for key, schema in _read(f"{folder}/{name}")["definitions"].items():
             if key in definitions:
                 raise ValueError(f"two documents define {key}")
             definitions[key] = schema
@@ -62,6 +75,23 @@ def event_types(schemas: Schema) -> tuple[str, ...]:
         for name, schema in schemas["definitions"].items()
         if envelope in schema.get("allOf", ())
     )
+
+
+def aep_types(schemas: Schema) -> tuple[str, ...]:
+    """The registered types of AEP that `schemas` (from `load_aep`) define, in order of
+    definition."""
+    scopes = [reference(scope) for scope in _AEP_SCOPES]
+    return tuple(
+        name
+        for name, schema in schemas["definitions"].items()
+        if any(scope in schema.get("allOf", ()) for scope in scopes)
+    )
+
+
+def payload(schemas: Schema, kind: str) -> Schema:
+    """The schema of a registered type's `data`."""
+    found: Schema = schemas["definitions"][kind]["properties"]["data"]
+    return found
 
 
 def reference(name: str) -> Schema:
