@@ -110,6 +110,13 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An AHP content selection: `default`, and the categories that differ; it only lowers."""
     include_native: bool = True
     """Whether a copy keeps `native`, where its level lets it."""
+    include_digests: bool = True
+    """Whether a copy of an AEP event keeps the digests in its data (`args_digest` and the like):
+    whoever can guess a content can prove the guess with them."""
+    format: Literal["ahp", "aep", "cloudevents"] | None = None
+    """Left out, events are written in the protocol that they came in. `ahp` and `aep` say those of
+    the other one where it has a counterpart; `cloudevents` puts each into a structured CloudEvent
+    of its own protocol."""
 
 
 class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

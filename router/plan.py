@@ -14,6 +14,7 @@ from hookbus.policies.failures import Domains
 from hookbus.policies.match import InvalidFilter, compile_filter
 from hookbus.policies.selection import problems as selection_problems
 from hookbus.router.config import BusConfig, Config, HttpBackend, SinkConfig
+from hookbus.router.plan_formats import format_problems
 from hookbus.router.sinks.addresses import url_problem
 from hookbus.router.sinks.requests import header_problems
 
@@ -29,6 +30,7 @@ def problems(config: Config, event_types: Collection[str]) -> list[str]:
         *_bus_problems(config.bus),
         *_flow_problems(config),
         *_route_problems(config, event_types),
+        *format_problems(config, event_types),
         *_sink_problems(config),
         *_audit_problems(config),
     ]
@@ -56,6 +58,8 @@ def describe(config: Config) -> Iterator[dict[str, Any]]:
             line["content"] = route.content
         if not route.include_native:
             line["native"] = False
+        if route.format is not None:
+            line["format"] = route.format
         yield line
     for name, sink in config.sinks.items():
         yield {
