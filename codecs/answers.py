@@ -81,6 +81,8 @@ def _broken_by_text(field: Field, value: Any) -> str | None:
 def _broken_by_one(field: Field, value: Any) -> str | None:
     if not isinstance(value, str):
         return "type"
+    if field.other:
+        return None
     times = sum(choice.id == value for choice in field.choices)
     return None if times == 1 or (times and field.listed_by == "enum") else field.listed_by
 
@@ -92,7 +94,9 @@ def _broken_by_many(field: Field, value: Any) -> str | None:
         return "minItems"
     if field.max_items is not None and len(value) > field.max_items:
         return "maxItems"
-    return None if {choice.id for choice in field.choices}.issuperset(value) else field.listed_by
+    if field.other or {choice.id for choice in field.choices}.issuperset(value):
+        return None
+    return field.listed_by
 
 
 def is_number(value: Any) -> bool:

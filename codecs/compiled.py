@@ -14,6 +14,8 @@ from hookbus.schemas.loader import Schema, reference, target
 
 _BRANCHES = ("allOf", "anyOf")
 _BRANCH = ("if", "then", "else", "not")
+_MOST_DOTS = 5
+"""The most dots in a member's name, and one; `gen_ai.evaluation.score.value` has three."""
 
 
 class Compiled:
@@ -45,20 +47,26 @@ class Compiled:
         )
 
     def _pointer(self, name: str, steps: list[str]) -> str:
-        """Ends before the first member that the schema doesn't name: such names are content."""
+        """Ends before the first member that the schema doesn't name: such names are content.
+        `steps` are what lies between dots, which a member's name may hold too."""
         pointer = ""
         schemas = [reference(name)]
-        for step in steps:
-            schemas = [
-                found
-                for schema in schemas
-                for branch in self._branches(schema)
-                for found in _entered(branch, step)
-            ]
-            if not schemas:
-                break
-            pointer += f"/{step}"
+        while steps and schemas:
+            for length in range(1, 1 + min(len(steps), _MOST_DOTS)):
+                step = ".".join(steps[:length])
+                if entered := self._enter(schemas, step):
+                    pointer += f"/{step}"
+                    break
+            schemas, steps = entered, steps[length:]
         return pointer
+
+    def _enter(self, schemas: list[Schema], step: str) -> list[Schema]:
+        return [
+            found
+            for schema in schemas
+            for branch in self._branches(schema)
+            for found in _entered(branch, step)
+        ]
 
     def _branches(self, schema: Schema | bool) -> Iterator[Schema]:
         if isinstance(schema, bool):

@@ -5,43 +5,80 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
+from hookbus.codecs.aep import AepJudge
 from hookbus.codecs.ahp import WRAPPERS, Judge
-from hookbus.codecs.event import Event
+from hookbus.codecs.carried import (
+    Carried,
+    carries,
+    disagreement,
+    moved,
+    unwrap,
+    unwrap_binary,
+)
+from hookbus.codecs.event import Event, Protocol
 from hookbus.codecs.strict import Limits, parse
 from hookbus.codecs.verdict import Refusal
-from hookbus.schemas.loader import load
+from hookbus.schemas.loader import load, load_aep
 
 _UNKNOWN = Refusal("unknown_protocol")
 
 
 class Decoder:
-    """Decodes and validates values: a bare AHP event, or a JSON-RPC `hooks/observe` or
-    `hooks/intercept` message. The kind is told from the value's members alone.
+    """Decodes and validates values: a bare AHP event, a JSON-RPC `hooks/observe` or
+    `hooks/intercept` message, an AEP event, or a structured CloudEvent of an AHP or AEP event. The
+    kind is told from the value's members alone.
 
     Construction takes tens of milliseconds; see `hookbus.codecs.ahp.Judge` for its self-test.
     """
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
-        schemas = load()
+        ahp, aep = load(), load_aep()
         self._limits = limits
-        self._judge = Judge(schemas)
-        self._names = frozenset(_names(schemas))
+        self._judge = Judge(ahp)
+        self._aep = AepJudge(aep)
+        self._names = frozenset(_names(ahp)).union(_names(aep))
 
-    def decode(self, value: bytes) -> Event | Refusal:
-        """The event in `value`, or why it is refused. Never raises for any bytes."""
+    def decode(self, value: bytes, protocol: Protocol | None = None) -> Event | Refusal:
+        """The event in `value`, or why it is refused. Never raises for any bytes. With `protocol`
+        the value is taken to be of that one, whatever its members say."""
         tree = parse(value, self._limits, self._names)
         if isinstance(tree, Refusal):
             return tree
         if not isinstance(tree, dict):
             return _UNKNOWN
-        # `harness` first: an AHP event has it, and may have members of any other name besides
-        if "harness" in tree and ("type" in tree or "jsonrpc" not in tree):
-            return self._event(tree, value)
-        if "aep" in tree or "specversion" in tree:  # AEP and CloudEvents are decoded here, later
-            return _UNKNOWN
-        if "jsonrpc" in tree:
-            return self._message(tree, value)
-        return self._event(tree, value) if isinstance(tree.get("type"), str) else _UNKNOWN
+        inside = carries(tree)
+        if inside is not None and protocol in (None, inside):
+            return self._carried(unwrap(tree, value))
+        match protocol or protocol_of(tree):
+            case "aep":
+                return self._aep.event(tree, value) or _aep(tree, value)
+            case "ahp" if "jsonrpc" in tree and not ("harness" in tree and "type" in tree):
+                return self._message(tree, value)
+            case "ahp":
+                return self._event(tree, value)
+        return _UNKNOWN
+
+    def decode_binary(self, attributes: dict[str, Any], value: bytes | None) -> Event | Refusal:
+        """The event in a binary CloudEvent: its attributes (of
+        `hookbus.codecs.carried.binary_attributes`), and the value of its record."""
+        data = None if value is None else parse(value, self._limits, self._names)
+        if isinstance(data, Refusal):
+            return data
+        return self._carried(unwrap_binary(attributes, data, value))
+
+    def _carried(self, carried: Carried | Refusal) -> Event | Refusal:
+        if isinstance(carried, Refusal):
+            return carried
+        judge, made = (self._aep, _aep) if carried.protocol == "aep" else (self._judge, _ahp)
+        fault = judge.event(carried.tree, carried.raw)
+        if fault is not None:
+            return moved(fault, carried.protocol)
+        event = made(carried.tree, carried.raw)
+        if carried.protocol == "ahp" and (fault := disagreement(carried, event)) is not None:
+            return fault
+        return replace(event, dropped=carried.dropped) if carried.dropped else event
 
     def _event(self, tree: dict[str, Any], raw: bytes) -> Event | Refusal:
         return self._judge.event(tree, raw) or _ahp(tree, raw)
@@ -52,6 +89,35 @@ class Decoder:
             return _UNKNOWN
         inside = self._judge.message(tree, raw)
         return inside if isinstance(inside, Refusal) else _ahp(tree["params"]["event"], inside)
+
+
+def protocol_of(tree: dict[str, Any]) -> Protocol | None:
+    """The protocol whose event, or message with an event, an object claims to be.
+
+    An AHP event has a `harness`, and may have members of any other name besides. An extension
+    attribute of AEP may be named `harness` too, but is never an object.
+    """
+    if "aep" in tree and not isinstance(tree.get("harness"), dict):
+        return "aep"
+    if "harness" in tree and ("type" in tree or "jsonrpc" not in tree):
+        return "ahp"
+    if "aep" in tree or "specversion" in tree:  # a CloudEvent of something else
+        return None
+    return "ahp" if "jsonrpc" in tree or isinstance(tree.get("type"), str) else None
+
+
+def _aep(tree: dict[str, Any], raw: bytes) -> Event:
+    return Event(
+        "aep",
+        tree["type"],
+        tree["source"],
+        tree["id"],
+        tree["time"],
+        tree.get("session"),
+        tree["agent"],
+        tree,
+        raw,
+    )
 
 
 def _ahp(tree: dict[str, Any], raw: bytes) -> Event:

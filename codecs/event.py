@@ -6,21 +6,26 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+Protocol = Literal["ahp", "aep"]
+
 
 class Event(Struct, frozen=True):
     """One valid event. Its identity is `(source, id)`, never `id` alone.
 
-    `time` is an RFC 3339 date-time, `session` the session's id, `harness` the harness's name;
-    `tree` and `raw` are the event itself, without the message that carried it. `tree` is shared:
-    whoever wants another one makes a copy.
+    `time` is an RFC 3339 date-time. `session` is the session's id, None where the event has none;
+    AEP's is only unique for its source. `emitter` says what emitted it: the harness's name in AHP,
+    the agent in AEP. `tree` and `raw` are the event itself, without the message that carried it.
+    `tree` is shared: whoever wants another one makes a copy. `dropped` counts attributes around it,
+    of a CloudEvent, that it can't have.
     """
 
-    protocol: Literal["ahp"]
+    protocol: Protocol
     type: str
     source: str
     id: str
     time: str
     session: str | None
-    harness: str
+    emitter: str
     tree: dict[str, Any]
     raw: bytes
+    dropped: int = 0

@@ -1,4 +1,5 @@
-"""The form that an MCP elicitation asks to be filled in, and its fields as AEP-0006 has them."""
+"""The form that an MCP elicitation asks to be filled in, and its fields as AEP-0006 has them. Forms
+of AEP are read by `hookbus.codecs.aep_attention`."""
 
 from __future__ import annotations
 
@@ -36,6 +37,8 @@ class Field(Struct, frozen=True, omit_defaults=True):
     """A number field that takes integers only; `5.0` is one."""
     multi: bool = False
     """A select of which any number of choices may be chosen."""
+    other: bool = False
+    """A select that takes free text beside its choices (AEP only)."""
     listed_by: Literal["enum", "oneOf", "anyOf"] | None = None
     """The keyword that lists the choices. With `oneOf` an answer has to equal exactly one choice,
     so that none satisfies a choice listed twice."""

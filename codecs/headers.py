@@ -22,7 +22,8 @@ _UNSAFE = re.compile(rb'[^\x21-\x7e]|["%]')
 
 class Attributes(Struct, frozen=True):
     """What the headers of a record say of its event. `type` is the event's own, such as
-    `tool.before`; `body` is the code of a nonconforming body (DESIGN 5.1)."""
+    `tool.before`; `body` is the code of a nonconforming body (DESIGN 5.1), `stream` the rule that
+    an AEP stream breaks with this event."""
 
     id: str
     source: str
@@ -30,6 +31,7 @@ class Attributes(Struct, frozen=True):
     capture: str
     time: str | None = None
     body: str | None = None
+    stream: str | None = None
 
 
 def write_headers(attributes: Attributes) -> Headers:
@@ -47,6 +49,8 @@ def identity_headers(attributes: Attributes) -> Headers:
     ]
     if attributes.time is not None:
         headers.append(("ce_time", escape(attributes.time)))
+    if attributes.stream is not None:
+        headers.append(("hookbus-stream", escape(attributes.stream)))
     return tuple(headers)
 
 
@@ -75,6 +79,7 @@ _MEMBERS: Final = {
     "ce_time": "time",
     "hookbus-capture": "capture",
     "hookbus-body": "body",
+    "hookbus-stream": "stream",
 }
 _REQUIRED: Final = {"specversion", "id", "source", "type", "capture"}
 

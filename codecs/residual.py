@@ -20,8 +20,9 @@ Formats = Mapping[str, Callable[[str], bool]]
 
 
 def attribute(member: str) -> str:
-    """The Python name of a member."""
-    return f"{member}_" if iskeyword(member) else member
+    """The Python name of a member, such as `gen_ai_request_model` of `gen_ai.request.model`."""
+    name = member.replace(".", "_")
+    return f"{name}_" if iskeyword(name) else name
 
 
 def anchored(pattern: str) -> str:
@@ -88,7 +89,7 @@ class Expressions:
                 return [f"{name}({value}) is not None"]
             case "format":
                 return [f"_format_{_word(argument)}({value})"]
-            case "then" | "else" | "x-capture" | "x-capture-keep" | "x-gaps":
+            case "then" | "else" | "x-capture" | "x-capture-keep" | "x-gaps" | "x-degrade":
                 return []
         raise TypeError(f"no expression for {keyword}")
 

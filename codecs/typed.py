@@ -18,9 +18,10 @@ from hookbus.schemas.loader import Schema, target
 _UNTYPED = ("format", "uniqueItems", "contains", "maxItems")
 """Keywords of strings and arrays that no type expresses; the Struct around them checks them."""
 _TYPED = frozenset(_UNTYPED).union(
-    ("type", "const", "enum", "minLength", "pattern", "minimum", "items", "minItems"),
+    ("type", "const", "enum", "minLength", "pattern", "minimum", "maximum", "items", "minItems"),
     ("properties", "required", "additionalProperties", "propertyNames", "minProperties"),
-    ("allOf", "anyOf", "not", "if", "then", "else", "x-capture", "x-capture-keep", "x-gaps"),
+    ("allOf", "anyOf", "not", "if", "then", "else"),
+    ("x-capture", "x-capture-keep", "x-gaps", "x-degrade"),
 )
 """All keywords that a schema may have here; any other would go unchecked."""
 
@@ -99,6 +100,8 @@ class Types:
         members = {name: self.of(member) for name, member in shape.members.items()}
         if shape.closed is None:  # members of any type, that must be there or must not
             members |= dict.fromkeys((shape.banned | shape.required) - members.keys(), Raw)
+        if len({attribute(name) for name in members}) < len(members):
+            raise TypeError("two members of one Python name")
         expression = self._expressions.of({"allOf": shape.rest}, "self")
         namespace = {} if expression == "True" else {"__post_init__": self._check(expression)}
         return defstruct(
@@ -163,7 +166,9 @@ def _literal(schema: Schema) -> Any:
 
 
 def _number(kind: type, schema: Schema) -> Any:
-    return _annotated(kind, Meta(ge=schema["minimum"])) if "minimum" in schema else kind
+    bounds = {"ge": schema.get("minimum"), "le": schema.get("maximum")}
+    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    return _annotated(kind, Meta(**known)) if known else kind
 
 
 def _string(schema: Schema) -> Any:

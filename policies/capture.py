@@ -16,14 +16,16 @@ from hookbus.policies.selection import Selection, view
 
 
 class View(Struct, frozen=True):
-    """What a route shows besides its level: the content that it selects, and `native`."""
+    """What a route shows besides its level: of AHP events the content that it selects, and
+    `native`; of AEP events the digests in their data."""
 
     selection: Selection | None = None
     native: bool = True
+    digests: bool = True
 
     @property
     def whole(self) -> bool:
-        """Whether it shows everything."""
+        """Whether it shows everything of an AHP event."""
         return self.selection is None and self.native
 
 

@@ -54,7 +54,8 @@ class Filter(Struct, frozen=True):
 
     def matches(self, event: Mapping[str, Any]) -> bool:
         """Whether the event, a JSON object that need not be valid, passes."""
-        read = _aep_attribute if "aep" in event else _ahp_attribute
+        is_aep = "aep" in event and not isinstance(event.get("harness"), Mapping)
+        read = _aep_attribute if is_aep else _ahp_attribute
         return all(
             condition.test(read(event, condition.attribute)) for condition in self.conditions
         )

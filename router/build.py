@@ -7,10 +7,13 @@ import sys
 import time
 from collections.abc import Callable
 
+from hookbus.codecs.aep_stream import Streams
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.elicitation import Bodies
 from hookbus.codecs.strict import Limits
+from hookbus.policies.aep_capture import AepRewriter
 from hookbus.policies.capture import Rewriter, View
+from hookbus.policies.copies import Copier
 from hookbus.policies.correlation import PendingRequests
 from hookbus.policies.match import compile_filter
 from hookbus.policies.selection import Selection
@@ -29,6 +32,7 @@ from hookbus.router.config import (
 from hookbus.router.correlation import Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.errors import StartupError
+from hookbus.router.memory import Memory
 from hookbus.router.pipeline import Pipeline, RoutePlan
 from hookbus.router.sink_loop import Terms
 from hookbus.router.sinks.contract import Sink
@@ -40,6 +44,8 @@ from hookbus.router.types import Bus
 from hookbus.router.units import Secret
 from hookbus.schemas import loader
 
+_STREAM_EVENTS = 10_000
+"""How many AEP events of a partition are remembered, to tell which break the rules of streams."""
 _JOURNAL_RETENTION = 30 * 86400.0
 """Seconds that forwarded failures stay readable in the journal."""
 
@@ -47,6 +53,21 @@ _JOURNAL_RETENTION = 30 * 86400.0
 def event_types() -> tuple[str, ...]:
     """The AHP event types that hookbus knows."""
     return loader.event_types(loader.load())
+
+
+def known_types() -> tuple[str, ...]:
+    """Those, and the registered types of AEP."""
+    return (*event_types(), *loader.aep_types(loader.load_aep()))
+
+
+def copier() -> Copier:
+    schemas = loader.load_aep()
+    definitions = schemas["definitions"]
+    payloads = {kind: loader.payload(schemas, kind) for kind in loader.aep_types(schemas)}
+    return Copier(
+        rewriter(),
+        AepRewriter(payloads, lambda reference: definitions[reference.rpartition("/")[2]]),
+    )
 
 
 def rewriter() -> Rewriter:
@@ -66,10 +87,11 @@ def correlator() -> Correlator:
     return Correlator(Bodies(loader.load_elicitation()))
 
 
-def pending(config: Config) -> PendingRequests:
-    """The pending requests of a partition, none yet."""
+def memory(config: Config) -> Memory:
+    """What is remembered of a partition, nothing yet."""
     bounds = config.correlation
-    return PendingRequests(most=bounds.max_requests, age=int(bounds.max_age * 1000))
+    pending = PendingRequests(most=bounds.max_requests, age=int(bounds.max_age * 1000))
+    return Memory(pending, Streams(_STREAM_EVENTS))
 
 
 def bus(config: Config) -> Bus:
@@ -151,7 +173,7 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
     return Pipeline(
         judge,
         correlator(),
-        rewriter(),
+        copier(),
         tuple(
             RoutePlan(name, route.topic, compile_filter(route.match), route.capture, view(route))
             for name, route in config.routes.items()
@@ -168,7 +190,7 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
 
 def view(route: Route) -> View:
     selection = None if route.content is None else Selection.of(route.content)
-    return View(selection, route.include_native)
+    return View(selection, route.include_native, route.include_digests)
 
 
 def office(config: Config) -> DeadLetterOffice:

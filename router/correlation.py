@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
 
 import msgspec
-from msgspec import Struct
 
 from hookbus.codecs.answers import check_answers
 from hookbus.codecs.elicitation import Answer, Bodies, BodyFault
@@ -26,28 +24,13 @@ from hookbus.policies.correlation import (
 )
 from hookbus.policies.form_extension import CONFORMING, carried_extension, form_extension
 from hookbus.policies.forms import structural_values
-
-
-class Finding(Struct, frozen=True, kw_only=True):
-    """What was found out about one elicitation event."""
-
-    kind: str
-    body: str | None = None
-    """`conforming`, a code, or None where the body is not at hand."""
-    classification: Classification | None = None
-    """A result's."""
-    note: FormNote
-    credentials: int = 0
-    """Answers that are in no copy below full, because their fields ask for a credential."""
-    unshared: bool = False
-    """Content that came with decline, cancel or url mode: nobody agreed to share it."""
-    waited: float | None = None
-    """Seconds from the question to its answer, by the events' own times."""
-    changes: tuple[Change, ...] = ()
+from hookbus.router.attention import examine_attention
+from hookbus.router.finding import Finding, waited
 
 
 class Correlator:
-    """Examines elicitation events; the pending requests of the partition are passed in."""
+    """Examines elicitations (AHP) and attention (AEP); the pending requests of the partition are
+    passed in."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -55,6 +38,8 @@ class Correlator:
     def examine(self, event: Event, moment: Moment, pending: PendingRequests) -> Finding | None:
         """None for events of other types. A request is remembered in `pending`, and a result
         that matches consumes one."""
+        if event.protocol == "aep":
+            return examine_attention(event, moment, pending)
         elicitation = read_elicitation(event)
         if elicitation is None:
             return None
@@ -89,13 +74,13 @@ class Correlator:
         self, event: Event, told: ElicitationEvent, moment: Moment, pending: PendingRequests
     ) -> Finding:
         match = _match(told, moment, pending)
-        waited = _waited(match, told)
+        seconds = waited(match, told.time)
         if told.text is None or told.action is None:
             return _carried(
                 event,
                 told,
                 classification=match.classification,
-                waited=waited,
+                waited=seconds,
                 changes=match.changes,
             )
         judged = self._bodies.result(told.text, told.mode, told.action)
@@ -116,7 +101,7 @@ class Correlator:
             note=_note(told, extension, body),
             credentials=values.credentials,
             unshared=body == "body_content",
-            waited=waited,
+            waited=seconds,
             changes=match.changes,
         )
 
@@ -165,14 +150,3 @@ def _form(match: Match) -> Form | None:
     if match.question is None or match.question.form is None:
         return None
     return msgspec.json.decode(match.question.form, type=Form)
-
-
-def _waited(match: Match, told: ElicitationEvent) -> float | None:
-    """May be negative where clocks differ; None if nobody waited, or a time can't be told."""
-    if match.classification != "matched" or match.question is None:
-        return None
-    try:
-        asked = datetime.fromisoformat(match.question.time)
-        return (datetime.fromisoformat(told.time) - asked).total_seconds()
-    except (ValueError, TypeError):  # such as a leap second, which datetime doesn't know
-        return None

@@ -1,7 +1,7 @@
 """Every metric of the service, and one function for each thing that happens.
 
-Label values come from closed sets: the configuration, the 32 event types, the refusal codes, the
-fault reasons. Nothing of an event is ever a label. Every series exists from the start, at zero.
+Label values come from closed sets: the configuration, the registered event types and `other`, the
+refusal codes, the fault reasons. Nothing of an event is ever a label. Every series exists from the start, at zero.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from hookbus.codecs.aep_stream import RULES
 from hookbus.codecs.verdict import Code
 from hookbus.policies.correlation import Classification
 from hookbus.policies.faults import Fault, Reason
 from hookbus.policies.form_extension import BODIES
 from hookbus.policies.levels import LEVELS
 from hookbus.router.config import Config
-from hookbus.router.correlation import Finding
+from hookbus.router.finding import Finding
 from hookbus.router.pipeline import Decision, Outcome
 from hookbus.router.types import Partition
 
+_OTHER = "other"
+"""Stands for the AEP types that are not registered."""
 _SETTLE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -55,6 +58,17 @@ class Metrics:
         self._malformed = Counter(
             "hookbus_malformed_declarations",
             "Events whose dev.hookbus.capture extension is malformed and was ignored",
+            registry=registry,
+        )
+        self._exceeded = Counter(
+            "hookbus_excess_data",
+            "AEP events whose data exceeded the level they declare, and were cut down to it",
+            registry=registry,
+        )
+        self._violations = Counter(
+            "hookbus_stream_violations",
+            "AEP events that break a rule of their stream, by rule; they are routed all the same",
+            ["rule"],
             registry=registry,
         )
         self._bodies = Counter(
@@ -142,8 +156,10 @@ class Metrics:
     def _start_at_zero(self, config: Config) -> None:
         for ingress in config.ingress:
             self._received.labels(ingress)
-        for event_type in self._known_types:
+        for event_type in (*self._known_types, _OTHER):
             self._events.labels(event_type)
+        for rule in RULES:
+            self._violations.labels(rule)
         for code in get_args(Code):
             self._refused.labels(code)
         for level in LEVELS:
@@ -179,14 +195,19 @@ class Metrics:
         """One record was settled with this outcome."""
         if outcome.refusal is not None:
             self._refused.labels(outcome.refusal.code).inc()
-        elif outcome.event_type in self._known_types:
-            self._events.labels(outcome.event_type).inc()
+        elif outcome.event_type is not None:
+            known = outcome.event_type in self._known_types
+            self._events.labels(outcome.event_type if known else _OTHER).inc()
         for route, decision in zip(routes, outcome.decisions, strict=True):
             self._decisions.labels(route, decision).inc()
         for level in outcome.levels:
             self._copies.labels(level).inc()
-        if outcome.malformed_declaration:
+        if outcome.claim == "malformed":
             self._malformed.inc()
+        elif outcome.claim == "exceeded":
+            self._exceeded.inc()
+        if outcome.violation is not None:
+            self._violations.labels(outcome.violation).inc()
         if outcome.finding is not None:
             self._found(outcome.finding)
 

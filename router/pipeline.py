@@ -9,22 +9,26 @@ route may see; a value that is no valid event becomes one dead letter.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
+from hookbus.codecs.aep_stream import Rule
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Attributes, capture_headers, identity_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.verdict import Refusal
-from hookbus.policies.capture import Rewriter, View
-from hookbus.policies.correlation import Moment, PendingRequests
+from hookbus.policies.capture import View
+from hookbus.policies.copies import Claim, Context, Copier, Copies
+from hookbus.policies.correlation import Moment
 from hookbus.policies.failures import HOOK_FAILURE
-from hookbus.policies.levels import Grant, Level, declared, grant, held
+from hookbus.policies.levels import Grant, Level
 from hookbus.policies.match import Filter
-from hookbus.router.correlation import Correlator, Finding
+from hookbus.router.correlation import Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
+from hookbus.router.finding import Finding
+from hookbus.router.memory import Memory
 from hookbus.router.types import Headers, Output, Record
 
 Decision = Literal["routed", "filtered", "unmatched", "dead_lettered"]
@@ -54,9 +58,12 @@ class Outcome(Struct, frozen=True):
     event_type: str | None = None
     levels: tuple[Level, ...] = ()
     """The levels of the copies that were written."""
-    malformed_declaration: bool = False
+    claim: Claim | None = None
+    """What is wrong with the level that the event declares."""
     finding: Finding | None = None
     """What was found out about an elicitation."""
+    violation: Rule | None = None
+    """The rule of its stream that the event breaks (AEP)."""
 
 
 class Pipeline:
@@ -70,7 +77,7 @@ class Pipeline:
         self,
         decoder: Decoder,
         correlator: Correlator,
-        rewriter: Rewriter,
+        copier: Copier,
         routes: tuple[RoutePlan, ...],
         office: DeadLetterOffice,
         *,
@@ -81,7 +88,7 @@ class Pipeline:
     ) -> None:
         self._decoder = decoder
         self._correlator = correlator
-        self._rewriter = rewriter
+        self._copier = copier
         self._routes = routes
         self._office = office
         self._levels = levels
@@ -96,20 +103,24 @@ class Pipeline:
         letter = self._office.copy_too_large(record, None)
         return Outcome((letter,), self._all_dead)
 
-    def step(self, record: Record, pending: PendingRequests) -> Outcome:
-        """Never raises for anything that a record may hold. `pending` is the state of the record's
-        partition; what changes in it is among the outputs, for the changelog."""
+    def step(self, record: Record, memory: Memory) -> Outcome:
+        """Never raises for anything that a record may hold. `memory` is that of the record's
+        partition; what changes in its pending requests is among the outputs, for the changelog."""
         event = _TOMBSTONE if record.value is None else self._decoder.decode(record.value)
         if isinstance(event, Refusal):
             letter = self._office.refused(record, event)
             return Outcome((letter,), self._all_dead, refusal=event)
         moment = Moment(record.offset, record.timestamp)
-        return self._route(record, event, self._correlator.examine(event, moment, pending))
+        finding = self._correlator.examine(event, moment, memory.pending)
+        refuted = finding is not None and finding.refutes
+        violation = memory.streams.see(event, refuted=refuted)
+        return self._route(record, event, finding, violation.rule if violation else None)
 
-    def _route(self, record: Record, event: Event, finding: Finding | None) -> Outcome:
-        declaration = declared(event.tree)
-        level = held(self._levels[record.topic], declaration)
-        desk = _CopyDesk(self._rewriter, event, finding)
+    def _route(
+        self, record: Record, event: Event, finding: Finding | None, violation: Rule | None
+    ) -> Outcome:
+        copies = self._copier.of(event, context(self._levels[record.topic], finding))
+        desk = _CopyDesk(copies, event, finding, violation)
         outputs = self._remember(record, finding)
         decisions: list[Decision] = []
         levels: list[Level] = []
@@ -117,7 +128,7 @@ class Pipeline:
             if not route.filter.matches(event.tree):
                 decisions.append("filtered")
                 continue
-            granted = grant(level, route.ceiling)
+            granted = copies.grant(route.ceiling)
             copy = desk.output(route.topic, granted, route.view)
             if copy.size > self._largest:
                 outputs.append(self._office.copy_too_large(record, route.name))
@@ -139,8 +150,9 @@ class Pipeline:
             tuple(decisions) if _only(decisions) != "filtered" else self._all_unmatched,
             event_type=event.type,
             levels=tuple(levels),
-            malformed_declaration=declaration == "malformed",
+            claim=copies.claim,
             finding=finding,
+            violation=violation,
         )
 
     def _remember(self, record: Record, finding: Finding | None) -> list[Output]:
@@ -165,19 +177,26 @@ def _only(decisions: list[Decision]) -> Decision | None:
     return decisions[0] if decisions and len(set(decisions)) == 1 else None
 
 
-class _CopyDesk:
-    """The copies of one event: each distinct one is made once and shared."""
+def context(ingress: Level, finding: Finding | None) -> Context:
+    """What making copies needs of what was found out."""
+    if finding is None:
+        return Context(ingress)
+    return Context(ingress, finding.note, finding.form)
 
-    def __init__(self, rewriter: Rewriter, event: Event, finding: Finding | None) -> None:
-        self._rewriter = rewriter
-        self._event = event
-        self._note = finding.note if finding is not None else None
+
+class _CopyDesk:
+    """The records of the copies of one event: each distinct one is made once and shared."""
+
+    def __init__(
+        self, copies: Copies, event: Event, finding: Finding | None, violation: Rule | None
+    ) -> None:
+        self._copies = copies
+        self._raw = event.raw
         self._body = finding.body if finding is not None else None
         self._key = event.source.encode()
         self._identity = identity_headers(
-            Attributes(event.id, event.source, event.type, "", event.time)
+            Attributes(event.id, event.source, event.type, "", event.time, stream=violation)
         )
-        self._gated: dict[Grant, dict[str, Any]] = {}
         self._made: dict[tuple[Grant, View], tuple[bytes, Headers]] = {}
 
     def output(self, topic: str, granted: Grant, view: View) -> Output:
@@ -185,20 +204,8 @@ class _CopyDesk:
         if made is None:
             body = self._body if granted.level != "none" else None
             headers = self._identity + capture_headers(granted.level, body)
-            made = self._made[granted, view] = (self._value(granted, view), headers)
+            copy = self._copies.copy(granted, view)
+            value = self._raw if copy is None else encode(copy)
+            made = self._made[granted, view] = (value, headers)
         value, headers = made
         return Output(topic, self._key, value, headers)
-
-    def _value(self, granted: Grant, view: View) -> bytes:
-        if passes(granted, view):
-            return self._event.raw
-        gated = self._gated.get(granted)
-        if gated is None:
-            gated = self._rewriter.gate(self._event.tree, granted, self._note)
-            self._gated[granted] = gated
-        return encode(self._rewriter.show(gated, view))
-
-
-def passes(granted: Grant, view: View) -> bool:
-    """Whether the copy is the event byte for byte."""
-    return view.whole and not granted.rewrite

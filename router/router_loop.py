@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from hookbus.policies.correlation import PendingRequests
 from hookbus.router.errors import OutputTooLarge
+from hookbus.router.memory import Memory
 from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
@@ -67,11 +67,11 @@ class RouterLoop:
         for partition in partitions:
             self._progress.took(partition)
         try:
-            pending = {
+            memory = {
                 one: await self._persist(partial(self._store.of, self._reader, one))
                 for one in partitions
             }
-            outcomes = await self._settle(records, await self._outcomes(records, pending))
+            outcomes = await self._settle(records, await self._outcomes(records, memory))
         finally:
             self._metrics.in_flight(NAME, -len(records))
             for partition in partitions:
@@ -85,12 +85,12 @@ class RouterLoop:
             self._metrics.received(self._ingress_of[topic], count)
 
     async def _outcomes(
-        self, records: list[Record], pending: Mapping[Partition, PendingRequests]
+        self, records: list[Record], memory: Mapping[Partition, Memory]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for start in range(0, len(records), _SLICE):
             outcomes += [
-                self._pipeline.step(record, pending[record.home])
+                self._pipeline.step(record, memory[record.home])
                 for record in records[start : start + _SLICE]
             ]
             await asyncio.sleep(0)

@@ -71,7 +71,7 @@ class Service:
         self._decoder = build.decoder(config)
         disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double every counter, to tell the start time
         registry = CollectorRegistry()
-        self._metrics = Metrics(registry, config, build.event_types(), self._version)
+        self._metrics = Metrics(registry, config, build.known_types(), self._version)
         self._progress = {name: Progress(time.monotonic, _PATIENCE) for name in self._loop_names()}
         audit = [f"sink:{name}" for name in plan.audit_sinks(config)]
         address = listen or (config.metrics.listen if config.metrics else None)
@@ -191,7 +191,7 @@ class Service:
         return RouterLoop(
             self._readers[ROUTER],
             build.pipeline(self._config, self._decoder),
-            PendingStore(bus, build.changelogs(self._config), partial(build.pending, self._config)),
+            PendingStore(bus, build.changelogs(self._config), partial(build.memory, self._config)),
             ingress_of=build.ingress_of(self._config),
             routes=tuple(self._config.routes),
             metrics=self._metrics,

@@ -12,7 +12,6 @@ import orjson
 
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
-from hookbus.policies.correlation import PendingRequests
 from hookbus.router import build
 from hookbus.router.bench.events import padded_mix, six_type_mix
 from hookbus.router.bench.timing import Result, Work, compare
@@ -75,10 +74,10 @@ def _stepping(events: list[bytes]) -> Work:
     offsets = count()
 
     def work() -> int:
-        pending = PendingRequests(most=1000, age=86_400_000)
+        memory = build.memory(config)
         for event in events:
             record = Record("in", 0, next(offsets), 0, None, event)
-            if len(made.step(record, pending).outputs) < 3:
+            if len(made.step(record, memory).outputs) < 3:
                 raise AssertionError("a benchmark event is not routed")
         return len(events)
 

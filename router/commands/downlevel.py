@@ -1,6 +1,7 @@
 """Print the copy of each line that a route with this ceiling would write.
 
-Elicitation results are correlated with the requests before them in the input. Refused lines go to
+Elicitation results, and answers to requests for attention, are correlated with the requests
+before them in the input. Refused lines go to
 stderr as the verdicts that `check` prints; then the exit code is 1. Without a redaction pipeline
 `full` under a `redacted` ceiling becomes `metadata`.
 """
@@ -11,12 +12,12 @@ import argparse
 
 from hookbus.codecs.strict import encode
 from hookbus.policies.capture import View
-from hookbus.policies.levels import LEVELS, declared, grant, held
+from hookbus.policies.levels import LEVELS
 from hookbus.router import build
 from hookbus.router.commands.check import refusal
 from hookbus.router.commands.common import add_input, complain, lines, write_line
 from hookbus.router.commands.offline import Judged, judge
-from hookbus.router.pipeline import passes
+from hookbus.router.pipeline import context
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -25,25 +26,20 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--from", dest="held", choices=LEVELS, default="full",
-        help="the level that the ingress is taken to hold (default: full)",
+        help="the level that the ingress is taken to hold (default: full); AEP events say theirs",
     )  # fmt: skip
     add_input(command)
 
 
 def execute(options: argparse.Namespace) -> int:
-    rewriter = build.rewriter()
+    copier = build.copier()
     refused = False
     for judged in judge(lines(options.file)):
         if not isinstance(judged, Judged):
             refused = True
             complain({"line": judged[0], **refusal(judged[1])})
             continue
-        event, finding = judged.event, judged.finding
-        granted = grant(held(options.held, declared(event.tree)), options.capture)
-        note = finding.note if finding is not None else None
-        shown = View()
-        if passes(granted, shown):
-            write_line(event.raw)
-        else:
-            write_line(encode(rewriter.copy(event.tree, granted, shown, note)))
+        copies = copier.of(judged.event, context(options.held, judged.finding))
+        copy = copies.copy(copies.grant(options.capture), View())
+        write_line(judged.event.raw if copy is None else encode(copy))
     return 1 if refused else 0

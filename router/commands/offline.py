@@ -13,7 +13,7 @@ from hookbus.codecs.verdict import Refusal
 from hookbus.policies.correlation import Moment, PendingRequests
 from hookbus.router import build
 from hookbus.router.config import Correlation
-from hookbus.router.correlation import Finding
+from hookbus.router.finding import Finding
 
 
 class Judged(Struct, frozen=True):

@@ -37,7 +37,7 @@ def test_an_event_tells_what_it_is(decoder: Decoder) -> None:
     assert isinstance(event, Event)
     assert (event.protocol, event.type, event.id) == ("ahp", "tool.after", "event-tool.after")
     assert (event.source, event.session) == ("urn:example:agent:1", "session-1")
-    assert (event.harness, event.time) == ("demo-harness", "2026-08-24T08:51:14.123+02:00")
+    assert (event.emitter, event.time) == ("demo-harness", "2026-08-24T08:51:14.123+02:00")
     assert event.tree == value
     assert event.raw is raw
 
@@ -76,7 +76,7 @@ def test_escaped_member_names_are_the_same_members(decoder: Decoder) -> None:
         ([CALL], Refusal("unknown_protocol")),
         ({}, Refusal("unknown_protocol")),
         ({"type": 1}, Refusal("unknown_protocol")),
-        ({"aep": "0.1", "type": "tool.before"}, Refusal("unknown_protocol")),
+        ({"aep": "0.1", "type": "tool.before"}, Refusal("schema", "", "required")),
         ({"specversion": "1.0", "type": "tool.before"}, Refusal("unknown_protocol")),
         ({"jsonrpc": "2.0", "method": "hooks/capabilities"}, Refusal("unknown_protocol")),
         ({"jsonrpc": "2.0", "method": ["hooks/observe"]}, Refusal("unknown_protocol")),

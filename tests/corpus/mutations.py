@@ -54,6 +54,9 @@ _WORDS = (
     *("2026-02-30T00:00:00Z", "2026-08-24 08:51:14Z", "2026-08-24t08:51:14z", "20260824T085114Z"),
     *("2026-08-24T08:51:14+0100", "2026-08-24T08:51:14-23:59", "2026-08-24T08:51:14", "urn:x"),
     *("urn:", ":x", "a b:c", "mailto:\u00e9", "http://[::1]", "http://[::1", "x:%zz", "0f" * 32),
+    *("0.2", "tool", "tool.Completed", "tool.x\n", "x.acme.foo", "x.ac-me.foo.bar", "agent.x"),
+    *("x.a.control.b", "control.x", "banana.peeled", "attention.routed", "select", "2-3-4-5"),
+    *(f"00-{'a' * 32}-{'b' * 16}-01", f"00-{'a' * 32}-{'b' * 16}-01\n", "critical", "redacted"),
     *("0F" * 32, "0f" * 32 + "\n", "0f" * 31, "hook.failure", "tool.before", "session.start"),
 )
 _NAMES = (
@@ -65,6 +68,7 @@ _NAMES = (
     *("gaps", "identity", "batch", "session", "turn", "items", "extensions", "native", "x", "a.b"),
     *("a.b\n", "a..b", "a", "1.b", "a.b-c_d", "modify", "flow", "inject", "params", "state"),
     *("role",),
+    *("seq", "run", "step", "epoch", "data", "cause", "acme1", "acme_1", "a" * 21, "acme\n"),
     *("input", "output", "form", "turns", "jsonrpc", "method", "resumedFrom", "workspaceRoots"),
 )
 
@@ -72,6 +76,11 @@ _NAMES = (
 def near_events() -> st.SearchStrategy[Tree]:
     """An event of any type with none to three changes."""
     return st.builds(_changed, _bases(), st.lists(_changes(), max_size=3))
+
+
+def near(bases: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+    """One of `bases`, which may be changed in place, with none to three changes."""
+    return st.builds(_changed, bases, st.lists(_changes(), max_size=3))
 
 
 def near_messages() -> st.SearchStrategy[tuple[str, Tree]]:

@@ -6,10 +6,12 @@ import json
 import pytest
 from agenthooksprotocol.runtime import Validator
 
+from hookbus.codecs.aep_stream import Streams
 from hookbus.codecs.headers import read_headers
 from hookbus.policies.correlation import PendingRequests
 from hookbus.router import build
 from hookbus.router.config_file import parse
+from hookbus.router.memory import Memory
 from hookbus.router.types import Record
 
 CONFIG = parse("""
@@ -97,7 +99,7 @@ class Play:
             "in", 0, self.offset, self.offset * 60_000, None, json.dumps(value).encode()
         )
         self.offset += 1
-        self.outcome = PIPELINE.step(record, self.pending)
+        self.outcome = PIPELINE.step(record, Memory(self.pending, Streams(100)))
         assert self.outcome.refusal is None
         return {output.topic: output for output in self.outcome.outputs}
 

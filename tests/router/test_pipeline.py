@@ -5,10 +5,12 @@ import json
 
 import pytest
 
+from hookbus.codecs.aep_stream import Streams
 from hookbus.codecs.headers import read_headers
 from hookbus.policies.correlation import PendingRequests
 from hookbus.router import build
 from hookbus.router.config_file import parse
+from hookbus.router.memory import Memory
 from hookbus.router.types import Record
 from tests.corpus import events
 
@@ -35,11 +37,15 @@ def pipeline(text=CONFIG):
 PIPELINE = pipeline()
 
 
+def memory():
+    return Memory(PendingRequests(most=100, age=1000), Streams(100))
+
+
 def step(value, topic="in", with_pipeline=PIPELINE):
     if value is not None and not isinstance(value, bytes):
         value = json.dumps(value).encode()
     record = Record(topic, 2, 7, 1000, b"key", value)
-    return with_pipeline.step(record, PendingRequests(most=100, age=1000))
+    return with_pipeline.step(record, memory())
 
 
 def by_topic(outcome):
@@ -109,7 +115,7 @@ def test_a_malformed_declaration_is_ignored_and_told():
     """It is counted by whoever settles the record."""
     event = {**events.minimal()["tool.before"], "extensions": {"dev.hookbus.capture": "none"}}
     outcome = step(event)
-    assert outcome.malformed_declaration
+    assert outcome.claim == "malformed"
     assert outcome.levels[0] == "full"
 
 

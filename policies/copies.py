@@ -1,0 +1,105 @@
+"""The copies that routes may have of one event, whatever its protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from hookbus.codecs.event import Event
+from hookbus.codecs.form import Form
+from hookbus.policies.aep_capture import AepRewriter, grant_hop, level_of, without_digests
+from hookbus.policies.capture import FormNote, Rewriter, View
+from hookbus.policies.levels import Grant, Level, declared, grant, held
+
+Claim = Literal["malformed", "exceeded"]
+"""What is wrong with the level that an event declares: an AHP declaration that can't be read and is
+ignored, or AEP data above the level, which are cut down to it."""
+
+
+class Context(Struct, frozen=True):
+    """What is known of an event from outside: the level that its ingress holds (AHP), what was
+    found out about an elicitation's body (AHP), and the form that an answer answers (AEP)."""
+
+    ingress: Level = "full"
+    note: FormNote | None = None
+    form: Form | None = None
+
+
+class Copies(Protocol):
+    """The copies of one event."""
+
+    @property
+    def level(self) -> Level:
+        """The level of the event itself."""
+        ...
+
+    @property
+    def claim(self) -> Claim | None: ...
+
+    def grant(self, ceiling: Level) -> Grant:
+        """What a route with this ceiling may have, without a redaction pipeline."""
+        ...
+
+    def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
+        """That copy; None if it is the event byte for byte. Shares with the event and with other
+        copies what is the same."""
+        ...
+
+
+class Copier(Struct, frozen=True):
+    """Makes the copies of events of either protocol."""
+
+    ahp: Rewriter
+    aep: AepRewriter
+
+    def of(self, event: Event, context: Context) -> Copies:
+        """The copies of one event."""
+        if event.protocol == "aep":
+            return _AepCopies(self.aep, event.tree, context.form)
+        return _AhpCopies(self.ahp, event.tree, context)
+
+
+class _AhpCopies:
+    def __init__(self, rewriter: Rewriter, event: dict[str, Any], context: Context) -> None:
+        self._rewriter = rewriter
+        self._event = event
+        self._note = context.note
+        declaration = declared(event)
+        self.level: Level = held(context.ingress, declaration)
+        self.claim: Claim | None = "malformed" if declaration == "malformed" else None
+        self._gated: dict[Grant, dict[str, Any]] = {}
+
+    def grant(self, ceiling: Level) -> Grant:
+        return grant(self.level, ceiling)
+
+    def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
+        if view.whole and not granted.rewrite:
+            return None
+        gated = self._gated.get(granted)
+        if gated is None:
+            gated = self._rewriter.gate(self._event, granted, self._note)
+            self._gated[granted] = gated
+        return self._rewriter.show(gated, view)
+
+
+class _AepCopies:
+    def __init__(self, rewriter: AepRewriter, event: dict[str, Any], form: Form | None) -> None:
+        self._rewriter = rewriter
+        self._event = event
+        self._form = form
+        self.level: Level = level_of(event)
+        admitted = rewriter.admit(event, form)
+        self._admitted = admitted.tree
+        self.claim: Claim | None = "exceeded" if admitted.exceeded else None
+
+    def grant(self, ceiling: Level) -> Grant:
+        return grant_hop(self.level, ceiling)
+
+    def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
+        made = self._admitted
+        if granted.rewrite:
+            made = self._rewriter.lower(made, granted.level, self._form)
+        if not view.digests:
+            made = without_digests(made)
+        return None if made is self._event else made
