@@ -40,9 +40,12 @@ class ToAep:
             TOLD: elicitations.result,
         }
 
-    def say(self, event: Mapping[str, Any], shown: Shown, seq: int) -> dict[str, Any] | Unsaid:
-        """The AEP event. Its envelope is that of the valid AHP event, because AEP keeps it at every
-        level; what it says is what the copy in `shown` has, and nothing at `none`."""
+    def say(
+        self, event: Mapping[str, Any], shown: Shown, offset: int
+    ) -> tuple[dict[str, Any], ...] | Unsaid:
+        """The AEP event, or two of them for an answer that was accepted. Their envelope is that of
+        the valid AHP event, because AEP keeps it at every level; what they say is what the copy in
+        `shown` has, and nothing at `none`. `offset` is that of the event's record."""
         say = self._say.get(event["type"])
         if say is None:
             return Unsaid("no_counterpart")
@@ -67,7 +70,7 @@ class ToAep:
             "agent": event["harness"]["name"],
             "session": event["session"]["id"],
             "run": turn["id"] if turn else None,
-            "seq": seq,
+            "seq": 2 * offset,
             "cause": parent,
             "capture": shown.level,
             "ahptype": event["type"],
@@ -75,7 +78,22 @@ class ToAep:
             **said.extensions,
             "data": None if silent else said.data,
         }
-        return {name: value for name, value in made.items() if value is not None}
+        first = {name: value for name, value in made.items() if value is not None}
+        return (first,) if said.type != "attention.answered" else (first, _resolved(first))
+
+
+def _resolved(answered: Mapping[str, Any]) -> dict[str, Any]:
+    """What ends a request that was answered; an answer alone doesn't (AEP-0002 §7.1)."""
+    ours = {
+        "id": f"{answered['id']}.resolved",
+        "type": "attention.resolved",
+        "seq": answered["seq"] + 1,
+        "cause": answered["id"],
+    }
+    made = {name: ours.get(name, value) for name, value in answered.items()}
+    if "data" in made:
+        made["data"] = {"resolution": "answered"}
+    return made
 
 
 def _session_start(shown: Shown) -> Said:

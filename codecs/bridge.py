@@ -10,15 +10,20 @@
 | `tool.after` | `tool.completed` (ok), `tool.denied`, `tool.failed` (error, cancelled, timeout) |
 | `user.attention` | `attention.requested` |
 | `user.elicitation.request` | `attention.requested`: kind `form`, or `other` in url mode |
-| `user.elicitation.result` | `attention.answered` (accept), or `attention.resolved` (dismissed) |
+| `user.elicitation.result` | `attention.answered` and `attention.resolved` (accept), or only
+`attention.resolved` (dismissed) |
 
 Back go only the elicitations: `attention.requested` of kind `form`, `attention.answered` with
 values, and what came from one of AHP. Everything else has no counterpart.
 
 `id`, `source` and `time` stay; the harness is the `agent`, the turn the `run`, `parentEventId` the
-`cause`. The request that a result answers is its `subject`. `epoch` is 0, and `seq` is the offset
-of the record on the bus: it rises within a source, whose events share a partition, and a record
-that is read again has the same one. `capture` is the level of the copy.
+`cause`. The request that a result answers is its `subject`. `epoch` is 0, and `seq` is twice the
+offset of the record on the bus: it rises within a source, whose events share a partition, and a
+record that is read again has the same one. `capture` is the level of the copy.
+
+An answer that was accepted is two events, because AEP's `attention.answered` leaves its request
+open: the second one has the id `ID.resolved`, the next `seq`, and the first as its `cause`. Nothing
+in AHP ends a `user.attention`.
 
 What AEP has no attribute for goes into extension attributes, which every hop keeps and none cuts
 down; so they hold identifiers and enums alone, and a URL goes into `data.context`, which needs

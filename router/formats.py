@@ -34,10 +34,11 @@ class Copy(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """The value of a record, the type of the event that it holds, and headers of its format;
+    """The value of a record, the id and type of the event that it holds, and headers of its format;
     `dropped` counts attributes that the format can't carry."""
 
     value: bytes
+    id: str
     type: str
     headers: Headers = ()
     dropped: int = 0
@@ -50,28 +51,30 @@ class Formatter:
         self._to_aep = to_aep
         self._rewriter = rewriter
 
-    def write(self, copy: Copy, wanted: Format | None, offset: int) -> Written | Unsaid:
+    def write(self, copy: Copy, wanted: Format | None, offset: int) -> tuple[Written, ...] | Unsaid:
         """`offset` is that of the event's record, and tells its place within its source."""
         event = copy.event
         if wanted == "cloudevents":
-            return _in_cloudevent(copy)
+            return (_in_cloudevent(copy),)
         if wanted is None or wanted == event.protocol:
-            return Written(copy.raw, event.type)
+            return (Written(copy.raw, event.id, event.type),)
         return self._in_aep(copy, offset) if wanted == "aep" else self._in_ahp(copy)
 
-    def _in_aep(self, copy: Copy, offset: int) -> Written | Unsaid:
+    def _in_aep(self, copy: Copy, offset: int) -> tuple[Written, ...] | Unsaid:
         form = copy.form if copy.form is not None and copy.level != "none" else {}
         said = self._to_aep.say(copy.event.tree, Shown(copy.tree, copy.level, form), offset)
-        return said if isinstance(said, Unsaid) else Written(encode(said), said["type"])
+        if isinstance(said, Unsaid):
+            return said
+        return tuple(Written(encode(made), made["id"], made["type"]) for made in said)
 
-    def _in_ahp(self, copy: Copy) -> Written | Unsaid:
+    def _in_ahp(self, copy: Copy) -> tuple[Written, ...] | Unsaid:
         said = to_ahp(copy.tree, copy.level)
         if isinstance(said, Unsaid):
             return said
         note = None if said.form is None else FormNote(said.form)
         granted = Grant(copy.level, rewrite=True)
         made = self._rewriter.copy(said.tree, granted, copy.view, note)
-        return Written(encode(made), made["type"])
+        return (Written(encode(made), made["id"], made["type"]),)
 
 
 def _in_cloudevent(copy: Copy) -> Written:
@@ -80,4 +83,4 @@ def _in_cloudevent(copy: Copy) -> Written:
         cloud = wrap_ahp(event, copy.raw, copy.level)
     else:
         cloud = wrap_aep(copy.tree, copy.raw)
-    return Written(structured(cloud), event.type, (CONTENT_TYPE,), cloud.dropped)
+    return Written(structured(cloud), event.id, event.type, (CONTENT_TYPE,), cloud.dropped)

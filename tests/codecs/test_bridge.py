@@ -46,11 +46,11 @@ def elicitation(kind: str, body: Tree | None, **members: Any) -> Tree:
 
 
 def said(tree: Tree, level: str = "full", form: Tree | None = None) -> Tree:
-    """The AEP event, which is valid."""
+    """The AEP event, the first one if there are two; all are valid."""
     made = TO_AEP.say(tree, Shown(tree, level, form or {}), 7)
-    assert isinstance(made, dict), made
-    assert JUDGE.event(made, encode(made)) is None
-    return made
+    assert not isinstance(made, Unsaid), made
+    assert [JUDGE.event(each, encode(each)) for each in made] == [None] * len(made)
+    return made[0]
 
 
 def back(tree: Tree, level: str = "full") -> SaidInAhp:
@@ -82,7 +82,7 @@ def test_an_event_keeps_its_identity_and_gets_a_place_in_its_session():
         "agent": "demo-harness",
         "session": "session-1",
         "run": "turn-1",
-        "seq": 7,
+        "seq": 14,
         "cause": "event-0",
         "capture": "full",
         "ahptype": "tool.before",
@@ -279,6 +279,20 @@ def test_an_answer_comes_back_with_its_action_and_values(action, mode):
     assert again["elicitation"] == {"server": "deployer", "mode": mode, "action": action}
     answer = BODIES.result(text, mode, action)  # type: ignore[arg-type]
     assert answer == Answer(action, body.get("content"))  # type: ignore[arg-type]
+
+
+def test_an_accepted_answer_also_resolves_its_request():
+    """AEP holds a request open until something ends it; both have their own identity and place."""
+    tree = elicitation("result", {"action": "accept", "content": ANSWERS}, action="accept")
+    made = TO_AEP.say(tree, Shown(tree, "full", {}), 7)
+    assert not isinstance(made, Unsaid)
+    answered, resolved = made
+    assert resolved["type"] == "attention.resolved"
+    assert resolved["data"] == {"resolution": "answered"}
+    assert (resolved["subject"], resolved["cause"]) == (answered["subject"], answered["id"])
+    assert (answered["seq"], resolved["seq"]) == (14, 15)
+    assert resolved["id"] == f"{answered['id']}.resolved"
+    assert to_ahp(resolved, "full") == Unsaid("no_counterpart")
 
 
 def test_answers_to_no_field_of_the_form_are_not_said():
