@@ -113,9 +113,6 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     include_digests: bool = True
     """Whether a copy of an AEP event keeps the digests in its data (`args_digest` and the like):
     whoever can guess a content can prove the guess with them."""
-    include_digests: bool = True
-    """Whether a copy of an AEP event keeps the digests in its data (`args_digest` and the like):
-    whoever can guess a content can prove the guess with them."""
     format: Literal["ahp", "aep", "cloudevents"] | None = None
     """Left out, events are written in the protocol that they came in. `ahp` and `aep` say those of
     the other one where it has a counterpart; `cloudevents` puts each into a structured CloudEvent
