@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from hookbus.codecs.aep_from_ahp import ToAep
 from hookbus.codecs.aep_stream import Streams
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.elicitation import Bodies
@@ -23,6 +24,7 @@ from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.config import (
     BusConfig,
     Config,
+    Correlation,
     DeadLetters,
     Failures,
     HttpBackend,
@@ -32,6 +34,7 @@ from hookbus.router.config import (
 from hookbus.router.correlation import Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.errors import StartupError
+from hookbus.router.formats import Formatter
 from hookbus.router.memory import Memory
 from hookbus.router.pipeline import Pipeline, RoutePlan
 from hookbus.router.sink_loop import Terms
@@ -46,6 +49,7 @@ from hookbus.schemas import loader
 
 _STREAM_EVENTS = 10_000
 """How many AEP events of a partition are remembered, to tell which break the rules of streams."""
+_STREAM_EVENTS_OF_INPUT = 1_000_000
 _JOURNAL_RETENTION = 30 * 86400.0
 """Seconds that forwarded failures stay readable in the journal."""
 
@@ -70,6 +74,10 @@ def copier() -> Copier:
     )
 
 
+def formatter() -> Formatter:
+    return Formatter(ToAep(Bodies(loader.load_elicitation())), rewriter())
+
+
 def rewriter() -> Rewriter:
     schemas = loader.load()
     definitions = schemas["definitions"]
@@ -89,9 +97,17 @@ def correlator() -> Correlator:
 
 def memory(config: Config) -> Memory:
     """What is remembered of a partition, nothing yet."""
-    bounds = config.correlation
+    return _memory(config.correlation, _STREAM_EVENTS)
+
+
+def memory_of_input() -> Memory:
+    """What is remembered of the lines that a command reads."""
+    return _memory(Correlation(), _STREAM_EVENTS_OF_INPUT)
+
+
+def _memory(bounds: Correlation, events: int) -> Memory:
     pending = PendingRequests(most=bounds.max_requests, age=int(bounds.max_age * 1000))
-    return Memory(pending, Streams(_STREAM_EVENTS))
+    return Memory(pending, Streams(events))
 
 
 def bus(config: Config) -> Bus:
@@ -174,10 +190,8 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
         judge,
         correlator(),
         copier(),
-        tuple(
-            RoutePlan(name, route.topic, compile_filter(route.match), route.capture, view(route))
-            for name, route in config.routes.items()
-        ),
+        formatter(),
+        tuple(route_plan(name, route) for name, route in config.routes.items()),
         office(config),
         levels={
             topic: source.capture for source in config.ingress.values() for topic in source.topics
@@ -185,6 +199,12 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
         changelogs={topic: changelog for changelog, topic in changelogs(config).items()},
         failures_topic=config.failures.topic if config.failures else None,
         largest=_largest(config),
+    )
+
+
+def route_plan(name: str, route: Route) -> RoutePlan:
+    return RoutePlan(
+        name, route.topic, compile_filter(route.match), route.capture, view(route), route.format
     )
 
 

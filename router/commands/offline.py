@@ -7,12 +7,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hookbus.codecs.aep_stream import Violation
 from hookbus.codecs.decode import Decoder
-from hookbus.codecs.event import Event
+from hookbus.codecs.event import Event, Protocol
 from hookbus.codecs.verdict import Refusal
-from hookbus.policies.correlation import Moment, PendingRequests
+from hookbus.policies.correlation import Moment
 from hookbus.router import build
-from hookbus.router.config import Correlation
 from hookbus.router.finding import Finding
 
 
@@ -22,19 +22,26 @@ class Judged(Struct, frozen=True):
     number: int
     event: Event
     finding: Finding | None
+    violation: Violation | None = None
+    """The rule of its stream that the event breaks."""
 
 
-def judge(lines: Iterable[bytes]) -> Iterator[Judged | tuple[int, Refusal]]:
-    """Each line in turn. An event's own time stands for the time at which it was taken."""
-    decoder, correlator, bounds = Decoder(), build.correlator(), Correlation()
-    pending = PendingRequests(most=bounds.max_requests, age=int(bounds.max_age * 1000))
+def judge(
+    lines: Iterable[bytes], protocol: Protocol | None = None
+) -> Iterator[Judged | tuple[int, Refusal]]:
+    """Each line in turn, taken to be of `protocol` or of the one that it shows. An event's own time
+    stands for the time at which it was taken."""
+    decoder, correlator, memory = Decoder(), build.correlator(), build.memory_of_input()
     for number, line in enumerate(lines, 1):
-        event = decoder.decode(line)
+        event = decoder.decode(line, protocol)
         if isinstance(event, Refusal):
             yield number, event
         else:
             moment = Moment(number, _milliseconds(event.time))
-            yield Judged(number, event, correlator.examine(event, moment, pending))
+            finding = correlator.examine(event, moment, memory.pending)
+            refuted = finding is not None and finding.refutes
+            violation = memory.streams.see(event, refuted=refuted)
+            yield Judged(number, event, finding, violation)
 
 
 def _milliseconds(time: str) -> int:
