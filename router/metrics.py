@@ -1,7 +1,8 @@
 """Every metric of the service, and one function for each thing that happens.
 
 Label values come from closed sets: the configuration, the registered event types and `other`, the
-refusal codes, the fault reasons. Nothing of an event is ever a label. Every series exists from the start, at zero.
+refusal codes, the fault reasons. Nothing of an event is ever a label. Every series exists from the
+start, at zero.
 """
 
 from __future__ import annotations
@@ -49,11 +50,22 @@ class Metrics:
         self._decisions = Counter(
             "hookbus_route_events",
             "What became of each record at each route: routed, filtered (another route matched), "
-            "unmatched (no route did), dead_lettered",
+            "unmatched (no route did), dead_lettered, untranslated (its format can't say it)",
             ["route", "decision"], registry=registry,
         )  # fmt: skip
         self._copies = Counter(
             "hookbus_copies", "Copies written, by capture level", ["level"], registry=registry
+        )
+        self._untranslated = Counter(
+            "hookbus_untranslated",
+            "Events that a route matched and its format can't say, such as those of no session in "
+            "AEP",
+            ["route"], registry=registry,
+        )  # fmt: skip
+        self._dropped = Counter(
+            "hookbus_cloudevents_dropped_attributes",
+            "Attributes of events that could not pass into a CloudEvent, or out of one",
+            registry=registry,
         )
         self._malformed = Counter(
             "hookbus_malformed_declarations",
@@ -172,6 +184,7 @@ class Metrics:
         for why in ("credential", "unshared"):
             self._withheld.labels(why)
         for route in config.routes:
+            self._untranslated.labels(route)
             for decision in get_args(Decision):
                 self._decisions.labels(route, decision)
         for sink in config.sinks:
@@ -200,6 +213,9 @@ class Metrics:
             self._events.labels(outcome.event_type if known else _OTHER).inc()
         for route, decision in zip(routes, outcome.decisions, strict=True):
             self._decisions.labels(route, decision).inc()
+            if decision == "untranslated":
+                self._untranslated.labels(route).inc()
+        self._dropped.inc(outcome.dropped)
         for level in outcome.levels:
             self._copies.labels(level).inc()
         if outcome.claim == "malformed":

@@ -1,6 +1,6 @@
 """What the router does to one record: pure, a record in, records out.
 
-    decode ► validate ► correlate ► for each route: match ► gate ► encode
+    decode ► validate ► correlate ► for each route: match ► gate ► format ► encode
 
 An event that some route's filter matches is copied to that route's topic at the level that the
 route may see; a value that is no valid event becomes one dead letter.
@@ -14,25 +14,28 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from hookbus.codecs.aep_stream import Rule
+from hookbus.codecs.bridge import Unsaid
+from hookbus.codecs.carried import binary_attributes
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
-from hookbus.codecs.headers import Attributes, capture_headers, identity_headers
-from hookbus.codecs.strict import encode
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.capture import View
-from hookbus.policies.copies import Claim, Context, Copier, Copies
+from hookbus.policies.copies import Claim, Context, Copier
 from hookbus.policies.correlation import Moment
 from hookbus.policies.failures import HOOK_FAILURE
 from hookbus.policies.levels import Grant, Level
 from hookbus.policies.match import Filter
+from hookbus.router.copy_desk import Case, CopyDesk
 from hookbus.router.correlation import Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.finding import Finding
+from hookbus.router.formats import Format, Formatter
 from hookbus.router.memory import Memory
-from hookbus.router.types import Headers, Output, Record
+from hookbus.router.types import Output, Record
 
-Decision = Literal["routed", "filtered", "unmatched", "dead_lettered"]
-"""What became of one event at one route; `unmatched` matched no route at all."""
+Decision = Literal["routed", "filtered", "unmatched", "dead_lettered", "untranslated"]
+"""What became of one event at one route; `unmatched` matched no route at all, and `untranslated`
+can't be said in the route's format."""
 
 _TOMBSTONE: Final = Refusal("invalid_json")
 _FAILURE_GRANT: Final = Grant("metadata", rewrite=True)
@@ -47,6 +50,7 @@ class RoutePlan(Struct, frozen=True):
     filter: Filter
     ceiling: Level
     view: View = _WHOLE
+    format: Format | None = None
 
 
 class Outcome(Struct, frozen=True):
@@ -64,6 +68,8 @@ class Outcome(Struct, frozen=True):
     """What was found out about an elicitation."""
     violation: Rule | None = None
     """The rule of its stream that the event breaks (AEP)."""
+    dropped: int = 0
+    """Attributes that could not pass between the event and a CloudEvent."""
 
 
 class Pipeline:
@@ -78,6 +84,7 @@ class Pipeline:
         decoder: Decoder,
         correlator: Correlator,
         copier: Copier,
+        formatter: Formatter,
         routes: tuple[RoutePlan, ...],
         office: DeadLetterOffice,
         *,
@@ -89,6 +96,7 @@ class Pipeline:
         self._decoder = decoder
         self._correlator = correlator
         self._copier = copier
+        self._formatter = formatter
         self._routes = routes
         self._office = office
         self._levels = levels
@@ -106,7 +114,7 @@ class Pipeline:
     def step(self, record: Record, memory: Memory) -> Outcome:
         """Never raises for anything that a record may hold. `memory` is that of the record's
         partition; what changes in its pending requests is among the outputs, for the changelog."""
-        event = _TOMBSTONE if record.value is None else self._decoder.decode(record.value)
+        event = self._decode(record)
         if isinstance(event, Refusal):
             letter = self._office.refused(record, event)
             return Outcome((letter,), self._all_dead, refusal=event)
@@ -114,14 +122,20 @@ class Pipeline:
         finding = self._correlator.examine(event, moment, memory.pending)
         refuted = finding is not None and finding.refutes
         violation = memory.streams.see(event, refuted=refuted)
-        return self._route(record, event, finding, violation.rule if violation else None)
+        rule = violation.rule if violation else None
+        return self._route(record, Case(event, record.offset, finding, rule))
 
-    def _route(
-        self, record: Record, event: Event, finding: Finding | None, violation: Rule | None
-    ) -> Outcome:
-        copies = self._copier.of(event, context(self._levels[record.topic], finding))
-        desk = _CopyDesk(copies, event, finding, violation)
-        outputs = self._remember(record, finding)
+    def _decode(self, record: Record) -> Event | Refusal:
+        attributes = binary_attributes(record.headers)
+        if attributes is not None:
+            return self._decoder.decode_binary(attributes, record.value)
+        return _TOMBSTONE if record.value is None else self._decoder.decode(record.value)
+
+    def _route(self, record: Record, case: Case) -> Outcome:
+        event = case.event
+        copies = self._copier.of(event, context(self._levels[record.topic], case.finding))
+        desk = CopyDesk(case, copies, self._formatter)
+        outputs = self._remember(record, case.finding)
         decisions: list[Decision] = []
         levels: list[Level] = []
         for route in self._routes:
@@ -129,20 +143,23 @@ class Pipeline:
                 decisions.append("filtered")
                 continue
             granted = copies.grant(route.ceiling)
-            copy = desk.output(route.topic, granted, route.view)
-            if copy.size > self._largest:
+            made = desk.outputs(route.topic, granted, route.view, route.format)
+            if isinstance(made, Unsaid):
+                decisions.append("untranslated")
+                continue
+            if not self._fits(made):
                 outputs.append(self._office.copy_too_large(record, route.name))
                 decisions.append("dead_lettered")
                 continue
-            outputs.append(copy)
+            outputs += made
             decisions.append("routed")
-            levels.append(granted.level)
+            levels += [granted.level] * len(made)
         if self._failures_topic is not None and event.type == HOOK_FAILURE:
             # A harness reports its own backend: like our own failures, it must reach every audit
             # sink outside that backend's domain, whatever the routes say (DESIGN §5.4).
-            audit = desk.output(self._failures_topic, _FAILURE_GRANT, _WHOLE)
-            if audit.size <= self._largest:
-                outputs.append(audit)
+            audit = desk.outputs(self._failures_topic, _FAILURE_GRANT, _WHOLE, None)
+            if not isinstance(audit, Unsaid) and self._fits(audit):
+                outputs += audit
             else:
                 outputs.append(self._office.copy_too_large(record, None))
         return Outcome(
@@ -151,9 +168,13 @@ class Pipeline:
             event_type=event.type,
             levels=tuple(levels),
             claim=copies.claim,
-            finding=finding,
-            violation=violation,
+            finding=case.finding,
+            violation=case.violation,
+            dropped=event.dropped + desk.dropped,
         )
+
+    def _fits(self, outputs: list[Output]) -> bool:
+        return all(output.size <= self._largest for output in outputs)
 
     def _remember(self, record: Record, finding: Finding | None) -> list[Output]:
         """The changes to the pending requests, in the partition of the changelog that moves with
@@ -182,30 +203,3 @@ def context(ingress: Level, finding: Finding | None) -> Context:
     if finding is None:
         return Context(ingress)
     return Context(ingress, finding.note, finding.form)
-
-
-class _CopyDesk:
-    """The records of the copies of one event: each distinct one is made once and shared."""
-
-    def __init__(
-        self, copies: Copies, event: Event, finding: Finding | None, violation: Rule | None
-    ) -> None:
-        self._copies = copies
-        self._raw = event.raw
-        self._body = finding.body if finding is not None else None
-        self._key = event.source.encode()
-        self._identity = identity_headers(
-            Attributes(event.id, event.source, event.type, "", event.time, stream=violation)
-        )
-        self._made: dict[tuple[Grant, View], tuple[bytes, Headers]] = {}
-
-    def output(self, topic: str, granted: Grant, view: View) -> Output:
-        made = self._made.get((granted, view))
-        if made is None:
-            body = self._body if granted.level != "none" else None
-            headers = self._identity + capture_headers(granted.level, body)
-            copy = self._copies.copy(granted, view)
-            value = self._raw if copy is None else encode(copy)
-            made = self._made[granted, view] = (value, headers)
-        value, headers = made
-        return Output(topic, self._key, value, headers)
