@@ -25,6 +25,8 @@ class Affected(Struct, frozen=True):
     source: str
     id: str
     session: str | None = None
+    replay: int = 0
+    """How often it had been replayed: a replay is a delivery of its own."""
 
 
 class Domains(Struct, frozen=True):
@@ -43,8 +45,10 @@ class Domains(Struct, frozen=True):
 
 def failure_id(affected: Affected, backend: str) -> str:
     """The same for every retry of one delivery, so that retries don't multiply the record."""
-    identity = f"{backend}\x00{affected.source}\x00{affected.id}".encode()
-    return f"hookbus-failure-{hashlib.sha256(identity).hexdigest()[:32]}"
+    identity = f"{backend}\x00{affected.source}\x00{affected.id}"
+    if affected.replay:
+        identity += f"\x00{affected.replay}"
+    return f"hookbus-failure-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
 
 
 def hook_failure(

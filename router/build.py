@@ -154,7 +154,7 @@ def _kafka(settings: BusConfig) -> KafkaBus:
     )
 
 
-def journal_bus(config: Config) -> Bus:
+def journal_bus(config: Config) -> SqliteBus:
     """A bus of its own, so that it works when the other one doesn't."""
     return SqliteBus(
         failures(config).journal, partitions=1, retention=_JOURNAL_RETENTION, clock=time.time

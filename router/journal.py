@@ -2,7 +2,8 @@
 
 A bus like any other, with two topics. What is in `FORWARDED` goes on to the failures topic as soon
 as the bus takes it; what is in `KEPT` stays: failures to deliver a failure, and those of sinks
-that no audit sink can speak for (DESIGN §5.4).
+that no audit sink can speak for (DESIGN §5.4). A delivery that fails again after a restart is the
+same failure: the changelog `IDS` has the ids of all that are recorded.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from hookbus.codecs.headers import Attributes, read_headers, write_headers
 from hookbus.codecs.strict import encode
 from hookbus.policies.failures import HOOK_FAILURE, Affected, Policy, hook_failure
 from hookbus.policies.faults import Reason
+from hookbus.router.attempts import attempts_of
+from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.errors import OutputTooLarge
 from hookbus.router.persistence import Persistence
 from hookbus.router.types import Bus, Output, Reader, Record, Settlement
@@ -30,6 +33,8 @@ _log = logging.getLogger("hookbus.journal")
 FORWARDED: Final = "failures"
 KEPT: Final = "failures.kept"
 TOPICS: Final = (FORWARDED, KEPT)
+IDS: Final = "failures.ids"
+CHANGELOGS: Final = {IDS: FORWARDED}
 GROUP: Final = "forwarder"
 
 _BATCH: Final = 200
@@ -39,15 +44,16 @@ _WAIT: Final = 0.5
 class Journal:
     """Records failed deliveries durably. `now` is the wall clock, in seconds since the epoch."""
 
-    def __init__(self, bus: Bus, *, version: str, now: Callable[[], float]) -> None:
+    def __init__(self, bus: SqliteBus, *, version: str, now: Callable[[], float]) -> None:
         self._bus = bus
         self._version = version
         self._now = now
 
     async def record(
         self, record: Record, sink: str, reason: Reason, policy: Policy, *, forward: bool
-    ) -> None:
-        """Durable on return. A failure to deliver a `hook.failure` is never forwarded."""
+    ) -> bool:
+        """Durable on return; whether it is new. A failure to deliver a `hook.failure` is never
+        forwarded."""
         attributes, event = read_headers(record.headers), _lenient(record.value)
         affected = _affected(record, attributes, event)
         time = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
@@ -55,12 +61,13 @@ class Journal:
             affected, sink, reason, policy, time=time.replace("+00:00", "Z"), version=self._version
         )
         topic = FORWARDED if forward and not _is_failure(attributes, event) else KEPT
-        await self._bus.publish([_output(topic, failure)])
+        new = await self._bus.publish_once([_output(topic, failure)], IDS, failure["id"].encode())
         _log.warning(
             "delivery failed",
             extra={"sink": sink, "reason": reason, "policy": policy, "topic": record.topic,
                    "partition": record.partition, "offset": record.offset},
         )  # fmt: skip
+        return new
 
 
 async def forward(
@@ -130,9 +137,10 @@ def _affected(record: Record, attributes: Attributes | None, event: Any) -> Affe
     session_id = session.get("id") if isinstance(session, dict) else session
     if not isinstance(session_id, str) or not session_id:
         session_id = None
+    replay = attempts_of(record.headers)
     if attributes is not None:
-        return Affected(attributes.source, attributes.id, session_id)
+        return Affected(attributes.source, attributes.id, session_id, replay)
     source, identity = _own(event, "source"), _own(event, "id")
     if source and identity and is_uri(source):
-        return Affected(source, identity, session_id)
+        return Affected(source, identity, session_id, replay)
     return Affected(f"urn:hookbus:{record.topic}", f"{record.partition}-{record.offset}")

@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 from hookbus.router import build, plan
 from hookbus.router.config import Config
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, StartupError
-from hookbus.router.journal import FORWARDED, GROUP, TOPICS, Journal, forward
+from hookbus.router.journal import CHANGELOGS, FORWARDED, GROUP, TOPICS, Journal, forward
 from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
@@ -152,7 +152,7 @@ class Service:
         journal = build.journal_bus(self._config)
         stack.push_async_callback(journal.close)
         try:
-            await journal.open(TOPICS)
+            await journal.open(TOPICS, CHANGELOGS)
             pending = await journal.reader(GROUP, [FORWARDED])
         except BusUnavailable as error:
             raise StartupError(f"failures.journal: {error}") from error

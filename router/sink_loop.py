@@ -200,12 +200,13 @@ class SinkLoop:
 
     async def _record_failure(self, record: Record, fault: Fault) -> None:
         terms = self._terms
-        await self._persist(
+        new = await self._persist(
             lambda: self._journal.record(
                 record, terms.name, fault.reason, terms.policy, forward=terms.forward
             )
         )
-        self._metrics.failure_recorded(terms.name, fault.reason)
+        if new:
+            self._metrics.failure_recorded(terms.name, fault.reason)
 
     async def _pause(self, lane: Lane, fault: Fault, stop: asyncio.Event) -> None:
         """Wait before the next attempt, at most until the deadline or until `stop` is set."""

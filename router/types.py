@@ -7,7 +7,7 @@ advances the group past the records. A *sink* delivers records to one backend.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -124,6 +124,11 @@ class Bus(Protocol):
     ) -> AsyncIterator[Record]:
         """All records of a topic, or of one partition, from the oldest, without a group: up to the
         end as it was when the scan began, or without end if `follow`."""
+        ...
+
+    def fetch(self, topic: str, partition: int, offsets: Collection[int]) -> AsyncIterator[Record]:
+        """The records of one partition at these offsets, in order, without a group; those that
+        don't exist (any more, or yet) are left out. Not for changelogs. Raises TopicsMissing."""
         ...
 
     async def close(self) -> None: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any
@@ -11,11 +11,12 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from hookbus.router.buses.kafka_admin import Numbers, ensure_topics
 from hookbus.router.buses.kafka_client import client_options, milliseconds
+from hookbus.router.buses.kafka_fetch import fetch_records
 from hookbus.router.buses.kafka_producer import KafkaPublisher
 from hookbus.router.buses.kafka_reader import KafkaReader
 from hookbus.router.buses.kafka_scan import POLL_MS, scan_topic
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
-from hookbus.router.types import Output, Reader, Record
+from hookbus.router.types import Output, Partition, Reader, Record
 
 
 class KafkaBus:
@@ -67,6 +68,18 @@ class KafkaBus:
         consumer = AIOKafkaConsumer(**self._reading(), fetch_max_wait_ms=POLL_MS)
         numbers = self._numbers[topic] if partition is None else (partition,)
         records = scan_topic(consumer, self._settings, topic, numbers, follow=follow)
+        async with aclosing(records):
+            async for record in records:
+                yield record
+
+    async def fetch(
+        self, topic: str, partition: int, offsets: Collection[int]
+    ) -> AsyncIterator[Record]:
+        await self._require([topic])
+        if not offsets or partition not in self._numbers[topic]:
+            return
+        consumer = AIOKafkaConsumer(**self._reading(), fetch_max_wait_ms=POLL_MS)
+        records = fetch_records(consumer, self._settings, Partition(topic, partition), offsets)
         async with aclosing(records):
             async for record in records:
                 yield record

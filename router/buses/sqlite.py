@@ -7,7 +7,8 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -130,6 +131,39 @@ class SqliteBus:
                 if not follow:
                     return
                 await self.changes.after(seen, 60.0)
+
+    async def fetch(
+        self, topic: str, partition: int, offsets: Collection[int]
+    ) -> AsyncIterator[Record]:
+        await self._require([topic])
+        ids = self.topics[topic].partitions
+        if partition not in range(len(ids)):
+            return
+        home, one = Partition(topic, partition), ids[partition]
+        for offset in sorted(set(offsets)):
+            found = await self.reading.read(
+                partial(sqlite_log.read_at, home=home, partition=one, offset=offset)
+            )
+            if found is not None:
+                yield found
+
+    async def publish_once(self, outputs: Sequence[Output], ids: str, key: bytes) -> bool:
+        """Append, unless the changelog `ids` has `key`, and note the key there, all in one
+        transaction; returns whether it was new. Keys are forgotten after the retention."""
+        await self._require([ids, *(output.topic for output in outputs)])
+        (noted,) = self.topics[ids].partitions
+
+        def publish(connection: sqlite3.Connection) -> bool:
+            now = self.now()
+            before = now - int(self._retention * 1000) if self._retention else 0
+            if not sqlite_log.note_once(connection, noted, key, now, before):
+                return False
+            self.append(connection, outputs)
+            return True
+
+        new = await self.writing.write(publish)
+        self.changes.notify()
+        return new
 
     async def close(self) -> None:
         for reader in list(self._readers):

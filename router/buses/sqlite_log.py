@@ -29,6 +29,7 @@ Catalog = dict[str, Topic]
 
 _OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 READ_BYTES: Final = 16 * 1024 * 1024  # a batch of big values stays a small one
+_FORGOTTEN: Final = 10
 _headers_encoder: Final = msgspec.msgpack.Encoder()
 _headers_decoder: Final = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
@@ -137,26 +138,45 @@ def read(
     base = partition << OFFSET_BITS
     records: list[Record] = []
     size = 0
-    for key, timestamp, record_key, value, headers in connection.execute(
+    for row in connection.execute(
         "SELECT id, timestamp, key, value, headers FROM records"
         " WHERE id >= ? AND id <= ? ORDER BY id LIMIT ?",
         (base | offset, base | _OFFSET_MASK, limit),
     ):
-        records.append(
-            Record(
-                topic=home.topic,
-                partition=home.number,
-                offset=key & _OFFSET_MASK,
-                timestamp=timestamp,
-                key=record_key,
-                value=value,
-                headers=_decoded(headers),
-            )
-        )
-        size += len(value or b"")
+        record = _record(home, row)
+        records.append(record)
+        size += len(record.value or b"")
         if size >= READ_BYTES:
             break
     return records
+
+
+def read_at(
+    connection: sqlite3.Connection, home: Partition, partition: int, offset: int
+) -> Record | None:
+    """The record at one offset, if there is one."""
+    row = connection.execute(
+        "SELECT id, timestamp, key, value, headers FROM records WHERE id = ?",
+        (partition << OFFSET_BITS | offset,),
+    ).fetchone()
+    return None if row is None else _record(home, row)
+
+
+def note_once(
+    connection: sqlite3.Connection, partition: int, key: bytes, now: int, before: int
+) -> bool:
+    """Add a key to a changelog partition unless it is there; returns whether it is new. Keys older
+    than `before` (ms) are forgotten, a few at each call, so that there is never much to delete."""
+    connection.execute(
+        "DELETE FROM changelogs WHERE timestamp < ? AND rowid IN"
+        " (SELECT rowid FROM changelogs ORDER BY rowid LIMIT ?)",
+        (before, _FORGOTTEN),
+    )
+    added = connection.execute(
+        "INSERT OR IGNORE INTO changelogs (partition, key, timestamp, value) VALUES (?, ?, ?, ?)",
+        (partition, key, now, b""),
+    )
+    return added.rowcount == 1
 
 
 def bounds(connection: sqlite3.Connection, partition: int) -> tuple[int, int]:
@@ -188,6 +208,21 @@ def prune(connection: sqlite3.Connection, partition: int, before: int, limit: in
         ((old[-1] & _OFFSET_MASK) + 1, partition),
     )
     return len(old)
+
+
+def _record(
+    home: Partition, row: tuple[int, int, bytes | None, bytes | None, bytes | None]
+) -> Record:
+    key, timestamp, record_key, value, headers = row
+    return Record(
+        topic=home.topic,
+        partition=home.number,
+        offset=key & _OFFSET_MASK,
+        timestamp=timestamp,
+        key=record_key,
+        value=value,
+        headers=_decoded(headers),
+    )
 
 
 def _decoded(headers: bytes | None) -> Headers:

@@ -15,7 +15,7 @@ from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.config import DeadLetters
 from hookbus.router.config_file import parse
 from hookbus.router.dead_letters import DeadLetterOffice
-from hookbus.router.journal import FORWARDED, KEPT, TOPICS, Journal
+from hookbus.router.journal import CHANGELOGS, FORWARDED, KEPT, TOPICS, Journal
 from hookbus.router.metrics import Metrics
 from hookbus.router.progress import Progress
 from hookbus.router.sink_loop import SinkLoop, Terms
@@ -85,7 +85,7 @@ class Rig:
 
     async def __aenter__(self):
         await self.bus.open(["in", "dead"])
-        await self.journal.open(TOPICS)
+        await self.journal.open(TOPICS, CHANGELOGS)
         self.reader = await self.bus.reader("sink", ["in"])
         self.sink = HttpSink(NAME, self.backend.url)
         await self.sink.open()

@@ -362,3 +362,18 @@ async def test_a_changelog_keeps_the_last_value_of_each_key(rig: Rig) -> None:
             else:
                 state[record.key] = record.value
         assert state == {b"a": b"2", b"c": b"1"}
+
+
+async def test_records_are_fetched_at_their_places(rig: Rig) -> None:
+    """In order and once each; an offset that isn't there yet, or a partition, gives nothing."""
+    topic = fresh("in")
+    async with rig.bus(topic) as bus:
+        await bus.publish([Output(topic, b"k", b"%d" % n, partition=1) for n in range(2500)])
+        wanted = [2499, 3, 7, 7, 1800, 2500, 90_000, 0]
+        found = [record async for record in bus.fetch(topic, 1, wanted)]
+        assert numbers(found) == [record.offset for record in found] == [0, 3, 7, 1800, 2499]
+        assert {record.home for record in found} == {(topic, 1)}
+        for partition, offsets in ((0, [0, 1]), (1, [2500, 2501]), (PARTITIONS, [0]), (1, [])):
+            assert [r async for r in bus.fetch(topic, partition, offsets)] == []
+        with pytest.raises(TopicsMissing):
+            await anext(bus.fetch(fresh("no"), 0, [0]))

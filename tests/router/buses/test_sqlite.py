@@ -230,6 +230,34 @@ async def test_a_journal_is_a_bus_with_one_partition(tmp_path: Path) -> None:
     await journal.close()
 
 
+async def test_what_is_published_once_is_not_published_again_while_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    """Neither by another process nor after a restart; its key is forgotten when it may be gone."""
+    now = 1_800_000_000.0
+
+    async def publish(key: bytes) -> bool:
+        journal = SqliteBus(
+            tmp_path / "journal.db", partitions=1, retention=60.0, clock=lambda: now
+        )
+        await journal.open(["failures"], {"ids": "failures"})
+        new = await journal.publish_once([Output("failures", None, key)], "ids", key)
+        await journal.close()
+        return new
+
+    assert [await publish(key) for key in (b"a", b"b", b"a", b"b")] == [True, True, False, False]
+    now += 30
+    assert [await publish(key) for key in (b"a", b"c")] == [False, True]
+    now += 40
+    assert [await publish(key) for key in (b"a", b"c")] == [True, False]
+    journal = SqliteBus(tmp_path / "journal.db", partitions=1)
+    await journal.open(["failures"])
+    assert [record.value for record in await scanned(journal, "failures")] == [
+        b"a", b"b", b"c", b"a",
+    ]  # fmt: skip
+    await journal.close()
+
+
 async def test_a_member_whose_lease_ran_out_writes_nothing(sqlite: Rig) -> None:
     """A process that is frozen longer than its lease loses its partitions; when it thaws, its
     settlements are dropped, so every record is still copied exactly once."""
