@@ -5,7 +5,7 @@ PYTHON ?= python3
 TEST = .venv-test/bin
 FOLDERS = router codecs policies schemas
 
-.PHONY: demo test test-kafka lint types format clean
+.PHONY: demo test test-kafka chaos lint types format clean
 
 demo: .venv-demo/installed
 	@.venv-demo/bin/hookbus demo
@@ -16,6 +16,11 @@ test: .venv-test/installed
 # The same tests that `make test` runs on Tansu, on Apache Kafka. Needs Java 17 and Maven.
 test-kafka: .venv-test/installed
 	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka
+
+# Everything breaks for a while (CHAOS_SECONDS) on three Kafka nodes; then everything is counted.
+CHAOS_SECONDS ?= 600
+chaos: .venv-test/installed
+	$(TEST)/python -m tests.chaos --seconds $(CHAOS_SECONDS)
 
 lint: .venv-test/installed
 	$(TEST)/ruff check .

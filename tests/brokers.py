@@ -44,11 +44,20 @@ class Broker:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it; the nodes of a cluster wait for each other."""
         with self._log.open("ab") as log:
             self._process = _spawn(self._command, log)
+
+    def wait(self) -> None:
+        """Until it answers."""
         deadline = time.monotonic() + _START_SECONDS
         while not _answers(self._port):
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            ended = self._process is None or self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"{self.name} did not start:\n{self._tail()}")
             time.sleep(0.05)
@@ -111,8 +120,8 @@ def kafka() -> Iterator[Broker]:
         folder = Path(name)
         properties = folder / "server.properties"
         properties.write_text(_properties(port, controller, sasl, folder / "data"))
-        (folder / "log4j2.properties").write_text(_LOG4J)
-        java = _java(folder)
+        log4j_properties(folder)
+        java = java_command(folder)
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", "-t", "aG9va2J1cy10ZXN0cy0wMQ", "-c",
              str(properties), "-S", "SCRAM-SHA-256=[name=hookbus,password=secret]"],
@@ -176,7 +185,7 @@ def _tansu_binary() -> Path:
     return binary
 
 
-def _java(folder: Path) -> list[str]:
+def java_command(folder: Path) -> list[str]:
     return [
         "java",
         "-Xmx512m",
@@ -230,6 +239,11 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 log.index.size.max.bytes=1048576
 """
+
+
+def log4j_properties(folder: Path) -> None:
+    """Write the logging configuration that `java_command` names."""
+    (folder / "log4j2.properties").write_text(_LOG4J)
 
 
 _LOG4J = """

@@ -261,6 +261,10 @@ class Metrics:
             if sample == name and wanted <= at and value
         }
 
+    def total(self, name: str) -> float:
+        """The sum over all series of a metric."""
+        return sum(value for (sample, _), value in self._samples.items() if sample == name)
+
     def labels(self, name: str, label: str) -> list[tuple[str, dict[str, str]]]:
         """All series of a metric: the value of one label, and all labels."""
         found = [dict(at) for sample, at in self._samples if sample == name]
@@ -272,6 +276,10 @@ class Processes:
 
     def __init__(self) -> None:
         self._started: list[Service] = []
+
+    def running(self) -> list[Service]:
+        """Those that run now."""
+        return [service for service in self._started if service.running]
 
     def __enter__(self) -> Processes:
         return self
