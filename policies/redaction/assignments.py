@@ -1,0 +1,129 @@
+"""Credentials that are written after their name: `password=…`, `"api_key": "…"`, `--token …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from hookbus.policies.redaction.names import names_credential
+from hookbus.policies.redaction.quoted import bracketed, extent
+from hookbus.policies.redaction.spans import Span
+
+_NEEDED: Final = (
+    *("pass", "pwd", "secret", "token", "cred", "key", "auth", "cookie", "jwt", "mnemonic"),
+    *("cvv", "cvc", "otp", "pin", "phrase", "connection", "sid"),
+)
+
+_NAMED: Final = re.compile(
+    r"(?:passw(?:or)?(?:d|t)s?|pass[ _-]?(?:phrase|code|word)s?|pwd|secrets?|tokens?"
+    r"|credentials?|creds?|authorization|cookies?|jwt|mnemonic|cvv|cvc|otp|pin(?:code)?|pass(?=\b|_)"
+    r"|(?:api|access|private|secret|signing|auth|encryption|ssh|master|account|license|shared)"
+    r"[ _-]?keys?|(?:seed|recovery)[ _-]phrase|connection[ _-]?string|sid(?=\b|_))"
+    r"([\w.-]{0,40}+)"  # the rest of the name
+    r"([\\\"'`\])]{0,16}+)"  # what closes it
+    r"\s{0,16}+"
+    r"(=>|:=|={1,3}|:(?![:/])|>|(?<=\s)(?=[^\s=:]))",
+    re.IGNORECASE,
+)
+_START: Final = re.compile(r"[\w.-]*+\Z")
+_GAP: Final = re.compile(r"[^\S\r\n]{0,64}+(?:\r?\n[^\S\r\n]{0,64}+)?(?:-[^\S\r\n]{1,4})?")
+_LINE: Final = re.compile(r"[^\r\n\"'`]*+")
+_KEY: Final = re.compile(r"[\w.-]{1,64}[\"']?(?::(?=\s|\Z)|=(?!=))|\|?\Z")
+_ONE_TOKEN: Final = re.compile(
+    r"(?:bearer|basic|token|api-?key|negotiate)[ \t]++(?:\[REDACTED:[a-z]{1,8}\]|[^\s\"'`,;])++",
+    re.IGNORECASE,
+)
+_DIGEST: Final = re.compile(r"digest[ \t]++(?:\w{1,32}=(?:\"[^\"\n]*+\"|[^\s,]*+)(?:,[ \t]*+)?)++",
+                            re.IGNORECASE)  # fmt: skip
+_HEADERS: Final = ("authorization", "cookie", "cookies")
+
+_NOTHING: Final = frozenset(
+    (
+        *("null", "none", "nil", "undefined", "true", "false", "yes", "no", "required", "optional"),
+        *("str", "string", "int", "integer", "number", "bool", "boolean", "bytes", "any", "text"),
+        *("object", "varchar", "secretstr", "withheld", "[withheld]", "missing", "invalid", "..."),
+    )
+)
+"""Values that say nothing: of types, of JSON, of forms."""
+_REFERENCE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}|\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%|\*{3,}|\$?\{\{.*")
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]*+[.,:;!?]*+")
+_USER: Final = re.compile(
+    r"(?<![\w-])(?:-u|--user|--proxy-user)(?:[ \t]{1,4}|=)([\"']?)([^\s\"':]{1,128}:[^\s\"']++)"
+)
+
+
+def assignments(text: str, lowered: str) -> Iterator[Span]:
+    """The values of credential names, by `=`, `:`, `=>`, an XML element or a command-line flag.
+
+    A quoted value goes whole, a bare one up to what ends it. `lowered` is the text in lower case.
+    """
+    if any(map(lowered.__contains__, _NEEDED)):
+        at = 0
+        while (found := _NAMED.search(text, at)) is not None:
+            at = found.end()
+            span = _value(text, found)
+            if span is not None:
+                at = max(at, span.end)
+                yield span
+    if "-u" in text or "-user" in text:
+        for user in _USER.finditer(text):
+            yield Span(user.start(2), user.end(2), "secret")
+
+
+def _value(text: str, found: re.Match[str]) -> Span | None:
+    before = _START.search(text, max(0, found.start() - 64), found.start())
+    start = before.start() if before is not None else found.start()
+    name = text[start : found.end(1)]
+    by = found[3]
+    if by == ">" and not text[max(0, start - 1) : start].endswith(("<", ":")):
+        return None
+    if by == "" and not _is_flag(text, start, found):
+        return None
+    gap = _GAP.match(text, found.end())
+    at = gap.end() if gap is not None else found.end()
+    header = by != "" and name.lower().endswith(_HEADERS)
+    if not names_credential(name.replace(" ", "_")):
+        return None
+    if header and (span := _header(text, at)) is not None:
+        return span
+    quoted_name = '"' in found[2] or "'" in found[2]
+    if quoted_name and text[at : at + 1] in ("{", "[") and text[at : at + 10] != "[REDACTED:":
+        return Span(at, bracketed(text, at), "secret")
+    value = extent(text, at)
+    if value is None or value.end == value.start:
+        return None
+    content = text[value.start : value.end]
+    next_line = "\n" in text[found.end() : at]
+    if next_line and not value.quoted and _KEY.match(text, at):
+        return None
+    if _says_nothing(name, content, flag=by == "", quoted=value.quoted):
+        return None
+    return Span(value.start, value.end, "secret")
+
+
+def _is_flag(text: str, start: int, found: re.Match[str]) -> bool:
+    """Whether a space after a name is that of `--name value`."""
+    return found[2] == "" and start < found.start(1) and text[start] == "-"
+
+
+def _header(text: str, at: int) -> Span | None:
+    """The rest of an Authorization or Cookie header, with its scheme; a quoted one is a value like
+    any other."""
+    if text[at : at + 1] in ("\\", '"', "'", "`") or text.startswith("[REDACTED:", at):
+        return None
+    known = _ONE_TOKEN.match(text, at) or _DIGEST.match(text, at) or _LINE.match(text, at)
+    if known is None:
+        return None
+    end = at + len(known[0].rstrip(" \t,;\\})]"))
+    says = text[at:end].strip().lower()
+    return None if not says or says in _NOTHING else Span(at, end, "secret")
+
+
+def _says_nothing(name: str, value: str, *, flag: bool, quoted: bool) -> bool:
+    plain = value.strip().rstrip(".,;:!?)").lower()
+    if plain in _NOTHING or not plain or _REFERENCE.fullmatch(value.strip()):
+        return True
+    if flag and not quoted and (value.startswith("-") or _WORDS.fullmatch(value)):
+        return True
+    return not names_credential(name.replace(" ", "_"), plain)
