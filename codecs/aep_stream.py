@@ -2,7 +2,8 @@
 
 A redelivery, the same source, id and content as before, breaks none of them and changes nothing.
 Each rule needs what came before as evidence: whoever starts in the middle of a stream, or has
-forgotten the oldest, misses breaches and invents none.
+forgotten the oldest, misses breaches and invents none. Only a redelivery of what is forgotten is
+taken for a late event.
 
 | rule | broken by |
 |---|---|
@@ -159,11 +160,10 @@ class Streams:
             request = _key(event.source, event.session, event.id)
             if session.ended or request in self._closed:
                 yield Violation("attention_order", "/type")
-            else:
-                session.open.add(request)
-                forgotten = self._asked.put(request, (session, request))
-                if forgotten is not None:
-                    forgotten[0].open.discard(forgotten[1])
+            session.open.add(request)
+            forgotten = self._asked.put(request, (session, request))
+            if forgotten is not None:
+                forgotten[0].open.discard(forgotten[1])
         elif event.type in _ATTENTION_TERMINALS and "subject" in event.tree:
             request = _key(event.source, event.session, event.tree["subject"])
             session.open.discard(request)
