@@ -23,7 +23,7 @@ _ANSWER: Final = "/data/answer"
 
 class Attention(Struct, frozen=True):
     """What a request asks: a form, or for one of the options. Its prompt is not kept, nor are the
-    labels of its fields."""
+    labels of its fields and choices; those of its options are, to read texts by (AEP-0008)."""
 
     kind: str
     form: Form | None = None
@@ -46,7 +46,7 @@ def read_attention(data: Mapping[str, Any]) -> Attention:
     return Attention(
         data["kind"],
         None if fields is None else Form("", tuple(map(_field, fields))),
-        tuple(_choice(option) for option in data.get("options", ())),
+        tuple(Choice(option["id"], option["label"]) for option in data.get("options", ())),
     )
 
 
@@ -61,14 +61,10 @@ def _field(spec: Mapping[str, Any]) -> Field:
         multi=spec.get("multi", False),
         other=spec.get("other", False),
         listed_by="enum" if kind == "select" else None,
-        choices=tuple(map(_choice, spec.get("choices", ()))),
+        choices=tuple(Choice(each["id"], each["id"]) for each in spec.get("choices", ())),
         min=spec.get("min") if number else None,
         max=spec.get("max") if number else None,
     )
-
-
-def _choice(spec: Mapping[str, Any]) -> Choice:
-    return Choice(spec["id"], spec["label"])
 
 
 def check_answer(asked: Attention, event: Event) -> BodyFault | None:
