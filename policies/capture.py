@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from hookbus.codecs.form import Form
 from hookbus.policies.form_extension import FORM_EXTENSION
 from hookbus.policies.levels import CAPTURE_EXTENSION, Grant
 from hookbus.policies.part_views import Visit, compile_visit
+from hookbus.policies.parts import Cut, cut_part
 from hookbus.policies.plan import REASON, Below, Resolve, Schema, Step, compile_plan
+from hookbus.policies.redacted_elicitation import redacted_body
+from hookbus.policies.redacted_plan import compile_redaction
+from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection, view
 
 
@@ -31,26 +36,48 @@ class View(Struct, frozen=True):
 
 class FormNote(Struct, frozen=True):
     """What the copies of an elicitation say of its form: the extension `dev.hookbus.form`, and the
-    code of a nonconforming body with the JSON Pointer of the part that held it."""
+    code of a nonconforming body with the JSON Pointer of the part that held it. `form` is the one
+    that is asked, or answered, where it is at hand."""
 
     extension: dict[str, Any] | None
     fault: str | None = None
     at: str = ""
+    form: Form | None = None
+
+
+_STREAMED: Final[Mapping[str, str]] = {"turn.progress": "delta", "tool.progress": "partialOutput"}
+"""Messages that come in pieces: what is split over the pieces can't be found in one of them."""
+_CHANGES: Final = ("task", "workspace")
+_METADATA: Final = Cut("metadata")
+_BODIES: Final[tuple[Literal["request", "result"], ...]] = ("request", "result")
 
 
 class Rewriter:
     """The rewriting plans of all event types, compiled once.
 
     `schemas` maps an event type to its schema; `resolve` finds what a `$ref` in it points to.
+    Without a `redactor` no copy can be granted `redact`.
     """
 
-    def __init__(self, schemas: Mapping[str, Schema], resolve: Resolve) -> None:
+    def __init__(
+        self,
+        schemas: Mapping[str, Schema],
+        resolve: Resolve,
+        redactor: Redacts | None = None,
+    ) -> None:
         levels: tuple[Below, ...] = ("none", "metadata")
         self._plans: dict[tuple[str, Below], Step] = {
             (event_type, level): compile_plan(schema, resolve, level)
             for event_type, schema in schemas.items()
             for level in levels
         }
+        self._redactor = redactor
+        self._redactions: dict[str, Step] = {}
+        if redactor is not None:
+            self._redactions = {
+                event_type: compile_redaction(schema, resolve, redactor)
+                for event_type, schema in schemas.items()
+            }
         self._visits: dict[str, Visit | None] = {
             event_type: compile_visit(schema, resolve) for event_type, schema in schemas.items()
         }
@@ -69,7 +96,10 @@ class Rewriter:
     def gate(
         self, event: Mapping[str, Any], granted: Grant, note: FormNote | None
     ) -> dict[str, Any]:
-        """The copy at its level, before a view of it is taken."""
+        """The copy at its level, before a view of it is taken. One that is granted `redact` raises
+        whatever the redactor raises, or KeyError without one."""
+        if granted.redact:
+            return self._redact(event, note)
         if granted.level in ("none", "metadata"):
             return self._cut(event, granted.level, note)
         declaration = {CAPTURE_EXTENSION: {"level": granted.level}}
@@ -90,7 +120,7 @@ class Rewriter:
         made: dict[str, Any] = self._plans[event["type"], level](event, "", withheld)
         ours: dict[str, Any] = {CAPTURE_EXTENSION: {"level": level}}
         if level == "metadata":
-            foreign = event.get("extensions", {}).keys() - {CAPTURE_EXTENSION, FORM_EXTENSION}
+            foreign = _foreign(event)
             gaps = [(at, REASON) for at in withheld if at != "/extensions" or foreign]
             if note is not None and note.extension is not None:
                 ours[FORM_EXTENSION] = note.extension
@@ -99,6 +129,69 @@ class Rewriter:
             _note(made, gaps)
         made["extensions"] = ours
         return made
+
+    def _redact(self, event: Mapping[str, Any], note: FormNote | None) -> dict[str, Any]:
+        kept = {name: value for name, value in event.items() if name != "extensions"}
+        withheld: list[str] = []
+        made: dict[str, Any] = self._redactions[event["type"]](kept, "", withheld)
+        gaps = [(at, REASON) for at in withheld]
+        if _foreign(event):
+            gaps.append(("/extensions", REASON))
+        gaps += _without_no_op(made)
+        _without_pieces(event, made)
+        if self._redactor is not None:
+            _with_body(event, made, note, self._redactor)
+        if note is not None and note.fault is not None:
+            gaps.append((note.at, note.fault))
+        _note(made, gaps)
+        made["extensions"] = {CAPTURE_EXTENSION: {"level": "redacted"}}
+        return made
+
+
+def _foreign(event: Mapping[str, Any]) -> bool:
+    """Whether an event has extensions that are not ours."""
+    return bool(event.get("extensions", {}).keys() - {CAPTURE_EXTENSION, FORM_EXTENSION})
+
+
+def _without_no_op(copy: dict[str, Any]) -> list[tuple[str, str]]:
+    """A change that was only in what is redacted would look like none, and be rejected: then what
+    was before goes, and the gap says so."""
+    for name in _CHANGES:
+        told = copy.get(name)
+        if told is not None and "prior" in told and _is_no_op(told["change"], told["prior"]):
+            copy[name] = {key: value for key, value in told.items() if key != "prior"}
+            return [(f"/{name}/prior", REASON)]
+    return []
+
+
+def _is_no_op(change: Mapping[str, Any], prior: Mapping[str, Any]) -> bool:
+    return all(name in prior and prior[name] == value for name, value in change.items())
+
+
+def _without_pieces(event: Mapping[str, Any], copy: dict[str, Any]) -> None:
+    member = _STREAMED.get(event["type"])
+    if member is not None and event.get("final") is not True:
+        parts = [cut_part(part, _METADATA) for part in event[member]["parts"]]
+        copy[member] = {**copy[member], "parts": parts}
+
+
+def _with_body(
+    event: Mapping[str, Any], copy: dict[str, Any], note: FormNote | None, redactor: Redacts
+) -> None:
+    """The body of an elicitation is no text but a tree; one that doesn't conform, or that nobody
+    judged, is withheld."""
+    for kind in _BODIES:
+        if event["type"] != f"user.elicitation.{kind}":
+            continue
+        part = event["elicitation"].get(kind)
+        if part is None or "text" not in part:
+            return
+        if note is None or note.fault is not None:
+            made = cut_part(part, _METADATA)
+        else:
+            text = redacted_body(kind, part["text"], note.form, redactor)
+            made = {**copy["elicitation"][kind], "text": text}
+        copy["elicitation"] = {**copy["elicitation"], kind: made}
 
 
 def _note(copy: dict[str, Any], new: list[tuple[str, str]]) -> None:

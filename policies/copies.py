@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from hookbus.policies.levels import Grant, Level, declared, grant, held
 Claim = Literal["malformed", "exceeded"]
 """What is wrong with the level that an event declares: an AHP declaration that can't be read and is
 ignored, or AEP data above the level, which are cut down to it."""
+
+
+_UNREDACTED: Final = Grant("metadata", rewrite=True)
 
 
 class Context(Struct, frozen=True):
@@ -37,8 +40,14 @@ class Copies(Protocol):
     @property
     def claim(self) -> Claim | None: ...
 
-    def grant(self, ceiling: Level) -> Grant:
-        """What a route with this ceiling may have, without a redaction pipeline."""
+    @property
+    def spoilt(self) -> bool:
+        """Whether the redaction pipeline failed on this event."""
+        ...
+
+    def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
+        """What a route with this ceiling may have; with `redact`, one that runs the redaction
+        pipeline. If that fails on this event, what it may have is the metadata copy."""
         ...
 
     def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
@@ -69,9 +78,19 @@ class _AhpCopies:
         self.level: Level = held(context.ingress, declaration)
         self.claim: Claim | None = "malformed" if declaration == "malformed" else None
         self._gated: dict[Grant, dict[str, Any]] = {}
+        self.spoilt = False
 
-    def grant(self, ceiling: Level) -> Grant:
-        return grant(self.level, ceiling)
+    def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
+        granted = grant(self.level, ceiling, redact=redact)
+        return granted if not granted.redact or self._redacts(granted) else _UNREDACTED
+
+    def _redacts(self, granted: Grant) -> bool:
+        if granted not in self._gated and not self.spoilt:
+            try:
+                self._gated[granted] = self._rewriter.gate(self._event, granted, self._note)
+            except Exception:  # noqa: BLE001 - fails closed, whatever a redactor raises
+                self.spoilt = True
+        return not self.spoilt
 
     def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
         if view.whole and not granted.rewrite:
@@ -92,8 +111,9 @@ class _AepCopies:
         admitted = rewriter.admit(event, form)
         self._admitted = admitted.tree
         self.claim: Claim | None = "exceeded" if admitted.exceeded else None
+        self.spoilt = False
 
-    def grant(self, ceiling: Level) -> Grant:
+    def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
         return grant_hop(self.level, ceiling)
 
     def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:

@@ -21,11 +21,12 @@ class Grant(Struct, frozen=True):
     """What one copy of one event may be.
 
     `level` is the level that the copy honours; `rewrite` is False where the event may pass byte
-    for byte.
+    for byte; `redact` asks for the redaction pipeline over every text that the copy keeps.
     """
 
     level: Level
     rewrite: bool
+    redact: bool = False
 
 
 def lower(one: Level, other: Level) -> Level:
@@ -50,15 +51,18 @@ def held(ingress: Level, declaration: Level | Literal["malformed"] | None) -> Le
     return lower(ingress, declaration)
 
 
-def grant(level: Level, ceiling: Level) -> Grant:
-    """The copy that a route with this ceiling may write, without a redaction pipeline.
+def grant(level: Level, ceiling: Level, *, redact: bool = False) -> Grant:
+    """The copy that a route with this ceiling may write; with `redact`, one that runs the redaction
+    pipeline over every text that it keeps, and so may make `redacted` from `full`.
 
-    A copy never rises, and `redacted` can't be made by leaving things out: `full` under a
-    `redacted` ceiling becomes `metadata`. `full` and `redacted` pass a ceiling that is no lower
+    A copy never rises, and `redacted` can't be made by leaving things out: otherwise `full` under
+    a `redacted` ceiling becomes `metadata`. `full` and `redacted` pass a ceiling that is no lower
     unchanged; `none` and `metadata` are not believed, the plan of that level is applied all the
     same (DESIGN §5.2).
     """
     honoured = lower(level, ceiling)
     if honoured == "redacted" and level == "full":
+        if redact:
+            return Grant("redacted", rewrite=True, redact=True)
         honoured = "metadata"
     return Grant(honoured, rewrite=honoured != level or honoured in ("none", "metadata"))

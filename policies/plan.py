@@ -116,7 +116,7 @@ class _Compiler:
             case "structural" if schema.get("type") in ("object", "array"):
                 raise ValueError("a structural object or array must say what it holds")
             case "structural" | "token":
-                return _keep
+                return keep
             case "part":
                 return _part(self._level)
             case "opaque" if needed:
@@ -135,20 +135,20 @@ class _Compiler:
             for name, member in members.items()
         }
         if not schema.get("x-gaps"):
-            return _object(steps)
+            return object_step(steps)
         for name, member in members.items():
             if resolved(member.schema, self._resolve).get("x-capture") == "path":
                 steps[name] = _go
         steps["gaps"] = self.step(members["gaps"].schema, required=True)
-        return _object_with_gaps(steps)
+        return object_with_gaps_step(steps)
 
     def _array(self, schema: Schema) -> Step:
         if self._level == "none" and not schema.get("minItems"):
             return _no_items
-        return _array(self.step(schema["items"], required=True))
+        return array_step(self.step(schema["items"], required=True))
 
 
-def _keep(value: Any, at: str, gaps: list[str]) -> Any:
+def keep(value: Any, at: str, gaps: list[str]) -> Any:
     return value
 
 
@@ -189,14 +189,14 @@ def _part(level: Level) -> Step:
     return step
 
 
-def _object(steps: Mapping[str, Step]) -> Step:
+def object_step(steps: Mapping[str, Step]) -> Step:
     def step(value: Any, at: str, gaps: list[str]) -> Any:
         copy: dict[str, Any] = {}
         for name, member in value.items():
             rewrite = steps.get(name)
             if rewrite is None:
                 continue
-            if rewrite is _keep:
+            if rewrite is keep:
                 copy[name] = member
                 continue
             there = f"{at}/{name}"
@@ -210,9 +210,9 @@ def _object(steps: Mapping[str, Step]) -> Step:
     return step
 
 
-def _object_with_gaps(steps: Mapping[str, Step]) -> Step:
+def object_with_gaps_step(steps: Mapping[str, Step]) -> Step:
     """An object that tells of its withheld members itself, by name (AHP `mcp.connection`)."""
-    inner = _object(steps)
+    inner = object_step(steps)
 
     def step(value: Any, at: str, gaps: list[str]) -> Any:
         own: list[str] = []
@@ -225,9 +225,9 @@ def _object_with_gaps(steps: Mapping[str, Step]) -> Step:
     return step
 
 
-def _array(item: Step) -> Step:
-    if item is _keep:
-        return _keep
+def array_step(item: Step) -> Step:
+    if item is keep:
+        return keep
 
     def step(value: Any, at: str, gaps: list[str]) -> Any:
         return [item(member, f"{at}/{index}", gaps) for index, member in enumerate(value)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 
@@ -67,7 +68,7 @@ class Correlator:
         body = _body(judged)
         extension = form_extension(form, body, None, None)
         return Finding(
-            kind="request", body=body, note=_note(asked, extension, body), changes=changes
+            kind="request", body=body, note=_note(asked, extension, body, form), changes=changes
         )
 
     def _result(
@@ -98,7 +99,7 @@ class Correlator:
             kind="result",
             body=body,
             classification=match.classification,
-            note=_note(told, extension, body),
+            note=_note(told, extension, body, form),
             credentials=values.credentials,
             unshared=body == "body_content",
             waited=seconds,
@@ -137,9 +138,11 @@ def _carried(
     )
 
 
-def _note(elicitation: ElicitationEvent, extension: object, body: str) -> FormNote:
+def _note(
+    elicitation: ElicitationEvent, extension: dict[str, Any] | None, body: str, form: Form | None
+) -> FormNote:
     fault = None if body == CONFORMING else body
-    return FormNote(extension, fault, body_pointer(elicitation.kind))  # type: ignore[arg-type]
+    return FormNote(extension, fault, body_pointer(elicitation.kind), form)
 
 
 def _body(judged: object) -> str:

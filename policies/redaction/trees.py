@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from hookbus.codecs.strict import Limits, encode, parse
 from hookbus.codecs.verdict import Refusal
+from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.redaction.names import LONGEST_NAME, names_credential
 from hookbus.policies.redaction.spans import SECRET
 
@@ -18,17 +19,7 @@ _VALUE_KEYS: Final = frozenset(("value", "Value", "values", "default"))
 _FLAG: Final = re.compile(r"--?[A-Za-z][\w-]{1,64}")
 
 
-class Reader(Protocol):
-    """What the walk needs of a redactor."""
-
-    def text(self, text: str) -> str: ...
-
-    def texts(self, texts: list[str], joint: str) -> list[str]: ...
-
-    def number_is_secret(self, number: int | float) -> bool: ...
-
-
-def redacted(tree: Any, reader: Reader) -> Any:
+def redacted(tree: Any, reader: Redacts) -> Any:
     """The tree, redacted, in the same shape."""
     if isinstance(tree, str):
         return reader.text(tree)
@@ -41,7 +32,7 @@ def redacted(tree: Any, reader: Reader) -> Any:
     return tree
 
 
-def _object(tree: dict[str, Any], reader: Reader) -> dict[str, Any]:
+def _object(tree: dict[str, Any], reader: Redacts) -> dict[str, Any]:
     """The properties of a JSON Schema are named like what they ask for, and are no credentials."""
     named = _names_a_credential(tree)
     made: dict[str, Any] = {}
@@ -76,7 +67,7 @@ _SCHEMA_WORDS: Final = frozenset(
 )
 
 
-def _array(tree: list[Any], reader: Reader) -> list[Any]:
+def _array(tree: list[Any], reader: Redacts) -> list[Any]:
     if tree and all(isinstance(item, str) for item in tree):
         return _texts(tree, reader)
     made = [redacted(item, reader) for item in tree]
@@ -90,7 +81,7 @@ def _is_pair(item: Any) -> bool:
     return isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
 
 
-def _texts(tree: list[str], reader: Reader) -> list[str]:
+def _texts(tree: list[str], reader: Redacts) -> list[str]:
     """Lines of a text, or the arguments of a command."""
     made = reader.texts(tree, "\n")
     for index, (item, following) in enumerate(itertools.pairwise(tree), 1):
