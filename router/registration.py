@@ -192,6 +192,7 @@ class _Registrar:
             capture=self._capture,
             content=subscription.content,
             include_native=subscription.include_native,
+            format="ahp",  # the ingress may bring AEP events too, and `tool.*` matches some
         )
 
     def _judge_url(self, url: str, at: str) -> None:

@@ -52,7 +52,7 @@ def _told(judged: Judged | tuple[int, Refusal]) -> tuple[int, dict[str, Any]]:
 
 def verdict(judged: Judged) -> dict[str, Any]:
     """What `check` says of a valid event; of an elicitation also what is known of its body and of
-    the request that it answers."""
+    the request that it answers, and of a CloudEvent how many attributes the event can't have."""
     event, finding = judged.event, judged.finding
     told = {
         "ok": True,
@@ -66,6 +66,8 @@ def verdict(judged: Judged) -> dict[str, Any]:
         told["body"] = finding.body
     if finding is not None and finding.classification is not None:
         told["result"] = finding.classification
+    if event.dropped:
+        told["dropped"] = event.dropped
     return told
 
 

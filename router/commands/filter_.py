@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from hookbus.codecs.carried import carries, unwrap
+from hookbus.codecs.verdict import Refusal
 from hookbus.policies.match import InvalidFilter, compile_filter
 from hookbus.router.commands.common import add_input, lines, write_line
 from hookbus.router.errors import ConfigError
@@ -42,7 +44,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """The event in a line, bare or in a JSON-RPC message."""
+    """The event in a line, bare, in a JSON-RPC message or in a CloudEvent."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -50,4 +52,9 @@ def _event(line: bytes) -> dict[str, Any] | None:
     if isinstance(value, dict) and "jsonrpc" in value:
         params = value.get("params")
         value = params.get("event") if isinstance(params, dict) else None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    if carries(value) is None:
+        return value
+    carried = unwrap(value, line)
+    return None if isinstance(carried, Refusal) else carried.tree

@@ -113,6 +113,7 @@ def test_every_ahp_event_is_valid_in_every_format_and_holds_no_more_than_its_lev
                     assert events.CANARY not in output.value.decode().lower()
                 if form == "aep":
                     assert copy.tree["capture"] == honoured
+                    assert step(output.value).claim is None  # nothing above what it declares
                 else:
                     OFFICIAL.validate("event", copy.tree)
 

@@ -92,6 +92,7 @@ def test_each_observe_subscription_is_a_route_to_a_topic_that_the_backends_sink_
             capture="full",
             content={"default": "omit", "text": "body"},
             include_native=False,
+            format="ahp",
         ),
         "com.example.siem.2": Route(
             topic=second,
@@ -99,6 +100,7 @@ def test_each_observe_subscription_is_a_route_to_a_topic_that_the_backends_sink_
             capture="full",
             content={"default": "metadata"},
             include_native=True,
+            format="ahp",
         ),
     }
     assert document.sinks == {
@@ -468,6 +470,7 @@ def test_a_plan_shows_the_routes_and_sinks_of_a_document_and_its_notes(setup: Se
         "topic": topic,
         "content": content,
         "native": False,
+        "format": "ahp",
     }
     assert (told[2]["sink"], told[2]["topics"]) == ("com.example.siem", [topic])
     assert (told[2]["policy"], told[2]["failures"]["audit_sinks"]) == ("fail-open", ["archive"])
