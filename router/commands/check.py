@@ -54,7 +54,7 @@ def verdict(judged: Judged) -> dict[str, Any]:
     """What `check` says of a valid event; of an elicitation also what is known of its body and of
     the request that it answers, and of a CloudEvent how many attributes the event can't have."""
     event, finding = judged.event, judged.finding
-    told = {
+    told: dict[str, Any] = {
         "ok": True,
         "protocol": event.protocol,
         "type": event.type,
