@@ -4,6 +4,7 @@ import json
 
 import pytest
 from agenthooksprotocol.runtime import Validator
+from hypothesis import given, settings
 from prometheus_client import CollectorRegistry
 
 from hookbus.codecs.bridge import COUNTERPARTS
@@ -16,7 +17,7 @@ from hookbus.router import build
 from hookbus.router.config_file import parse
 from hookbus.router.metrics import Metrics
 from hookbus.router.types import Record
-from tests.corpus import aep_events, events
+from tests.corpus import aep_events, elicitations, events
 
 LEVELS = ("none", "metadata", "redacted", "full")
 FORMATS = ("aep", "ahp", "cloudevents")
@@ -218,6 +219,30 @@ def test_what_was_said_in_aep_comes_back_through_another_pipeline(level):
     if level == "full":
         body = json.loads(result["elicitation"]["result"]["text"])
         assert body == {"action": "accept", "content": ANSWERS}
+
+
+@settings(deadline=None, database=None, max_examples=150)
+@given(elicitations.near(elicitations.requests()), elicitations.near(elicitations.results()))
+def test_whatever_a_body_holds_each_record_is_valid(params, result):
+    """The ways there and back make no event that a receiver would refuse."""
+    memory = build.memory(CONFIG)
+    mode = params.get("mode") if isinstance(params, dict) else None
+    mode = mode if mode in ("form", "url") else "form"
+    action = result.get("action") if isinstance(result, dict) else None
+    action = action if action in ("accept", "decline", "cancel") else "accept"
+    story = (
+        elicitation("request", 1, params, mode=mode),
+        elicitation("result", 2, result, mode=mode, action=action),
+    )
+    for offset, event in enumerate(story):
+        for topic, outputs in by_topic(step(event, offset, memory)).items():
+            if topic.startswith("aep."):
+                for output in outputs:
+                    valid(output.value)
+                    there = step(output.value)
+                    assert there.claim is None
+                    for again in by_topic(there).get("ahp.full", []):
+                        OFFICIAL.validate("event", json.loads(again.value))
 
 
 def test_a_session_said_in_aep_keeps_the_rules_of_its_stream():
