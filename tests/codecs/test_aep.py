@@ -199,9 +199,18 @@ def test_an_ahp_event_may_have_a_member_named_aep(decoder: Decoder) -> None:
     """And an AEP event an extension attribute named `harness`: the object tells them apart."""
     ahp = {"aep": "0.1", "type": "tool.before", "harness": {"name": "x", "version": "1"}}
     assert decoder.decode(encode(ahp)) == Refusal("schema", "", "required")
-    aep = decoder.decode(encode(corpus.envelope("progress.status", harness="x", jsonrpc="2.0")))
-    assert isinstance(aep, Event)
-    assert aep.protocol == "aep"
+    for names in ({"harness": "x"}, {"jsonrpc": "2.0", "method": "hooks/observe"}):
+        aep = decoder.decode(encode(corpus.envelope("progress.status", **names)))
+        assert isinstance(aep, Event)
+        assert aep.protocol == "aep"
+
+
+def test_an_extension_attribute_of_cloudevents_makes_no_cloudevent(decoder: Decoder) -> None:
+    """What has `aep` is an AEP event, whatever else it has."""
+    names = {"specversion": "1.0", "datacontenttype": "application/json"}
+    event = decoder.decode(encode(corpus.envelope("progress.status", **names)))
+    assert isinstance(event, Event)
+    assert event.protocol == "aep"
 
 
 def test_a_value_can_be_taken_to_be_of_one_protocol(decoder: Decoder) -> None:
