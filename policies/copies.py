@@ -11,12 +11,14 @@ from hookbus.codecs.form import Form
 from hookbus.policies.aep_capture import AepRewriter, grant_hop, level_of, without_digests
 from hookbus.policies.capture import FormNote, Rewriter, View
 from hookbus.policies.levels import Grant, Level, declared, grant, held
+from hookbus.policies.redaction.contract import Redacts
 
 Claim = Literal["malformed", "exceeded"]
 """What is wrong with the level that an event declares: an AHP declaration that can't be read and is
 ignored, or AEP data above the level, which are cut down to it."""
 
 
+_REDACTED: Final = Grant("redacted", rewrite=True, redact=True)
 _UNREDACTED: Final = Grant("metadata", rewrite=True)
 
 
@@ -61,11 +63,12 @@ class Copier(Struct, frozen=True):
 
     ahp: Rewriter
     aep: AepRewriter
+    redactor: Redacts | None = None
 
     def of(self, event: Event, context: Context) -> Copies:
         """The copies of one event."""
         if event.protocol == "aep":
-            return _AepCopies(self.aep, event.tree, context.form)
+            return _AepCopies(self.aep, event.tree, context.form, self.redactor)
         return _AhpCopies(self.ahp, event.tree, context)
 
 
@@ -103,8 +106,16 @@ class _AhpCopies:
 
 
 class _AepCopies:
-    def __init__(self, rewriter: AepRewriter, event: dict[str, Any], form: Form | None) -> None:
+    def __init__(
+        self,
+        rewriter: AepRewriter,
+        event: dict[str, Any],
+        form: Form | None,
+        redactor: Redacts | None,
+    ) -> None:
         self._rewriter = rewriter
+        self._redactor = redactor
+        self._redacted: dict[str, Any] | None = None
         self._event = event
         self._form = form
         self.level: Level = level_of(event)
@@ -114,11 +125,31 @@ class _AepCopies:
         self.spoilt = False
 
     def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
+        if redact and self.level == "full" and ceiling == "redacted":
+            return _REDACTED if self._redacts() else _UNREDACTED
         return grant_hop(self.level, ceiling)
+
+    def _redacts(self) -> bool:
+        if self._redacted is None and not self.spoilt:
+            try:
+                self._redacted = self._redact()
+            except Exception:  # noqa: BLE001 - fails closed, whatever a redactor raises
+                self.spoilt = True
+        return not self.spoilt
+
+    def _redact(self) -> dict[str, Any]:
+        if self._redactor is None:
+            raise ValueError("no redactor")
+        made = self._rewriter.lower(self._admitted, "redacted", self._form)
+        if "data" in made:
+            made = {**made, "data": self._redactor.value(made["data"])}
+        return made
 
     def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
         made = self._admitted
-        if granted.rewrite:
+        if granted.redact and self._redacted is not None:
+            made = self._redacted
+        elif granted.rewrite:
             made = self._rewriter.lower(made, granted.level, self._form)
         if not view.digests:
             made = without_digests(made)

@@ -17,7 +17,9 @@ from hookbus.policies.capture import Rewriter, View
 from hookbus.policies.copies import Copier
 from hookbus.policies.correlation import PendingRequests
 from hookbus.policies.match import compile_filter
+from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection
+from hookbus.router import redaction
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.buses.sqlite import SqliteBus
@@ -64,13 +66,14 @@ def known_types() -> tuple[str, ...]:
     return (*event_types(), *loader.aep_types(loader.load_aep()))
 
 
-def copier() -> Copier:
+def copier(redactor: Redacts | None = None) -> Copier:
     schemas = loader.load_aep()
     definitions = schemas["definitions"]
     payloads = {kind: loader.payload(schemas, kind) for kind in loader.aep_types(schemas)}
     return Copier(
-        rewriter(),
+        rewriter(redactor),
         AepRewriter(payloads, lambda reference: definitions[reference.rpartition("/")[2]]),
+        redactor,
     )
 
 
@@ -78,12 +81,13 @@ def formatter() -> Formatter:
     return Formatter(ToAep(Bodies(loader.load_elicitation())), rewriter())
 
 
-def rewriter() -> Rewriter:
+def rewriter(redactor: Redacts | None = None) -> Rewriter:
     schemas = loader.load()
     definitions = schemas["definitions"]
     return Rewriter(
         {name: definitions[name] for name in loader.event_types(schemas)},
         lambda reference: definitions[reference.rpartition("/")[2]],
+        redactor,
     )
 
 
@@ -189,7 +193,7 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
     return Pipeline(
         judge,
         correlator(),
-        copier(),
+        copier(redaction.redactor(config, read_secret)),
         formatter(),
         tuple(route_plan(name, route) for name, route in config.routes.items()),
         office(config),
@@ -204,7 +208,13 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
 
 def route_plan(name: str, route: Route) -> RoutePlan:
     return RoutePlan(
-        name, route.topic, compile_filter(route.match), route.capture, view(route), route.format
+        name,
+        route.topic,
+        compile_filter(route.match),
+        route.capture,
+        view(route),
+        route.format,
+        route.redact,
     )
 
 

@@ -22,6 +22,7 @@ from hookbus.router.commands import (
     filter_,
     plan,
     publish,
+    redact,
     run,
     schema,
     tail,
@@ -48,6 +49,7 @@ _COMMANDS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("check", check),
     ("downlevel", downlevel),
     ("filter", filter_),
+    ("redact", redact),
     ("schema", schema),
     ("bench", bench),
 )

@@ -37,6 +37,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     metrics: Metrics | None = None
     """Left out, no port is opened."""
     correlation: Correlation = field(default_factory=lambda: Correlation())
+    redaction: Redaction = field(default_factory=lambda: Redaction())
     limits: InputLimits = field(default_factory=lambda: InputLimits())
     shutdown_grace: Duration = _default(Duration(20))
     """How long a stop may take to settle what is in hand."""
@@ -106,6 +107,8 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     topic: Topic
     match: dict[str, Any] = field(default_factory=dict)
     capture: Level = "metadata"
+    redact: bool = False
+    """Run the redaction pipeline over every text that a copy keeps; goes with capture redacted."""
     content: dict[str, Literal["body", "metadata", "omit"]] | None = None
     """An AHP content selection: `default`, and the categories that differ; it only lowers."""
     include_native: bool = True
@@ -200,6 +203,19 @@ class Correlation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """For each partition of an ingress; beyond, the oldest is forgotten."""
     max_age: Duration = _default(Duration(86400))
     """How long a request is open; a result that comes later is `late`."""
+
+
+class Redaction(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the redaction pipeline looks for besides what it knows by its shape."""
+
+    secrets: list[Secret] = field(default_factory=list)
+    """Values that may not appear in any spelling."""
+    secrets_file: Name | None = None
+    """Path of a file with such values, one a line."""
+    home: Name | None = None
+    """A directory to shorten to `~`, besides every user's home."""
+    pii: bool = True
+    """Whether e-mail addresses and telephone numbers go."""
 
 
 class InputLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -102,6 +102,12 @@ class Metrics:
             ["why"],
             registry=registry,
         )
+        self._redaction_errors = Counter(
+            "hookbus_redaction_errors",
+            "Events of which a redacting route got the metadata copy, because the pipeline failed",
+            ["route"],
+            registry=registry,
+        )
         self._waited = Histogram(
             "hookbus_elicitation_wait_seconds",
             "From a question to its answer, by the events' own times",
@@ -184,6 +190,7 @@ class Metrics:
         for why in ("credential", "unshared"):
             self._withheld.labels(why)
         for route in config.routes:
+            self._redaction_errors.labels(route)
             self._untranslated.labels(route)
             for decision in get_args(Decision):
                 self._decisions.labels(route, decision)
@@ -224,6 +231,8 @@ class Metrics:
             self._exceeded.inc()
         if outcome.violation is not None:
             self._violations.labels(outcome.violation).inc()
+        for route in outcome.unredacted:
+            self._redaction_errors.labels(route).inc()
         if outcome.finding is not None:
             self._found(outcome.finding)
 

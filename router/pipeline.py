@@ -51,6 +51,7 @@ class RoutePlan(Struct, frozen=True):
     ceiling: Level
     view: View = _WHOLE
     format: Format | None = None
+    redact: bool = False
 
 
 class Outcome(Struct, frozen=True):
@@ -68,6 +69,8 @@ class Outcome(Struct, frozen=True):
     """What was found out about an elicitation."""
     violation: Rule | None = None
     """The rule of its stream that the event breaks (AEP)."""
+    unredacted: tuple[str, ...] = ()
+    """The routes that got the metadata copy because the redaction pipeline failed."""
     dropped: int = 0
     """Attributes that could not pass between the event and a CloudEvent."""
 
@@ -138,11 +141,14 @@ class Pipeline:
         outputs = self._remember(record, case.finding)
         decisions: list[Decision] = []
         levels: list[Level] = []
+        unredacted: list[str] = []
         for route in self._routes:
             if not route.filter.matches(event.tree):
                 decisions.append("filtered")
                 continue
-            granted = copies.grant(route.ceiling)
+            granted = copies.grant(route.ceiling, redact=route.redact)
+            if route.redact and copies.spoilt:
+                unredacted.append(route.name)
             made = desk.outputs(route.topic, granted, route.view, route.format)
             if isinstance(made, Unsaid):
                 decisions.append("untranslated")
@@ -170,6 +176,7 @@ class Pipeline:
             claim=copies.claim,
             finding=case.finding,
             violation=case.violation,
+            unredacted=tuple(unredacted),
             dropped=event.dropped + desk.dropped,
         )
 

@@ -53,7 +53,7 @@ def describe(config: Config) -> Iterator[dict[str, Any]]:
     for name, route in config.routes.items():
         line: dict[str, Any] = {"route": name, "capture": route.capture, "topic": route.topic}
         if route.capture == "redacted":
-            line["full_becomes"] = "metadata"
+            line["full_becomes"] = "redacted" if route.redact else "metadata"
         if route.content is not None:
             line["content"] = route.content
         if not route.include_native:
@@ -131,6 +131,8 @@ def _route_problems(config: Config, event_types: Collection[str]) -> Iterator[st
     if (config.routes or config.sinks) and config.dead_letters is None:
         yield "dead_letters: missing; routes and sinks need a topic for what they can't process"
     for name, route in config.routes.items():
+        if route.redact and route.capture != "redacted":
+            yield f"routes.{name}.redact: goes with capture redacted"
         if route.content is not None:
             found = selection_problems(route.content)
             yield from (f"routes.{name}.content.{problem}" for problem in found)

@@ -2,8 +2,8 @@
 
 Elicitation results, and answers to requests for attention, are correlated with the requests
 before them in the input. Refused lines go to
-stderr as the verdicts that `check` prints; then the exit code is 1. Without a redaction pipeline
-`full` under a `redacted` ceiling becomes `metadata`.
+stderr as the verdicts that `check` prints; then the exit code is 1. Without `--redact`
+`full` under a `redacted` ceiling becomes `metadata`; with it, so does what can't be redacted.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import argparse
 from hookbus.codecs.strict import encode
 from hookbus.policies.capture import View
 from hookbus.policies.levels import LEVELS
+from hookbus.policies.redaction.redactor import Redactor, Settings
 from hookbus.router import build
 from hookbus.router.commands.check import refusal
 from hookbus.router.commands.common import add_input, complain, lines, write_line
 from hookbus.router.commands.offline import Judged, judge
+from hookbus.router.errors import ConfigError
 from hookbus.router.pipeline import context
 
 
@@ -28,11 +30,17 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--from", dest="held", choices=LEVELS, default="full",
         help="the level that the ingress is taken to hold (default: full); AEP events say theirs",
     )  # fmt: skip
+    command.add_argument(
+        "--redact", action="store_true",
+        help="run the redaction pipeline, as a route with `redact: true`; for --capture redacted",
+    )  # fmt: skip
     add_input(command)
 
 
 def execute(options: argparse.Namespace) -> int:
-    copier = build.copier()
+    if options.redact and options.capture != "redacted":
+        raise ConfigError(["--redact: goes with --capture redacted"])
+    copier = build.copier(Redactor(Settings()) if options.redact else None)
     refused = False
     for judged in judge(lines(options.file)):
         if not isinstance(judged, Judged):
@@ -40,6 +48,8 @@ def execute(options: argparse.Namespace) -> int:
             complain({"line": judged[0], **refusal(judged[1])})
             continue
         copies = copier.of(judged.event, context(options.held, judged.finding))
-        copy = copies.copy(copies.grant(options.capture), View())
+        copy = copies.copy(copies.grant(options.capture, redact=options.redact), View())
+        if copies.spoilt:
+            complain({"line": judged.number, "redaction": "failed", "capture": "metadata"})
         write_line(judged.event.raw if copy is None else encode(copy))
     return 1 if refused else 0
