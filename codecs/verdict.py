@@ -24,8 +24,9 @@ class Refusal(Struct, frozen=True, omit_defaults=True):
     """Why a value was refused.
 
     `path` is the JSON Pointer (RFC 6901) of the offending member within the value as it came in,
-    `rule` the JSON Schema keyword that it broke; both only where they apply. Member names that no
-    schema names are content, so a pointer ends at the last named member.
+    `rule` the JSON Schema keyword that it broke, or the rule of `hookbus.codecs.aep_stream`; both
+    only where they apply. Member names that no schema names are content, so a pointer ends at the
+    last named member.
     """
 
     code: Code
