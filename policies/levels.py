@@ -34,6 +34,11 @@ def lower(one: Level, other: Level) -> Level:
     return one if _RANK[one] <= _RANK[other] else other
 
 
+def known_level(name: str) -> Level | None:
+    """The level of this name, if there is one."""
+    return name if name in _RANK else None  # type: ignore[return-value]
+
+
 def declared(event: Mapping[str, Any]) -> Level | Literal["malformed"] | None:
     """The level that a valid AHP event declares in its extension, if any."""
     extensions = event.get("extensions")

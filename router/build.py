@@ -20,6 +20,7 @@ from hookbus.policies.match import compile_filter
 from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection
 from hookbus.router import redaction
+from hookbus.router.attempts import replay_topic
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.buses.sqlite import SqliteBus
@@ -168,11 +169,16 @@ def journal_bus(config: Config) -> SqliteBus:
 def topics(config: Config) -> list[str]:
     """Every topic that the configuration names, in order, without repetition."""
     named = [*ingress_topics(config), *(route.topic for route in config.routes.values())]
-    for sink in config.sinks.values():
-        named += [*sink.topics, *([sink.topic] if sink.topic else [])]
+    for name, sink in config.sinks.items():
+        named += [*sink_topics(config, name), *([sink.topic] if sink.topic else [])]
     named += [config.failures.topic] if config.failures else []
     named += [config.dead_letters.topic] if config.dead_letters else []
     return list(dict.fromkeys(named))
+
+
+def sink_topics(config: Config, name: str) -> list[str]:
+    """What a sink subscribes to: its topics, and what is replayed for it alone."""
+    return [*config.sinks[name].topics, replay_topic(config.bus.group, name)]
 
 
 def ingress_topics(config: Config) -> list[str]:
@@ -202,7 +208,7 @@ def pipeline(config: Config, judge: Decoder) -> Pipeline:
         },
         changelogs={topic: changelog for changelog, topic in changelogs(config).items()},
         failures_topic=config.failures.topic if config.failures else None,
-        largest=_largest(config),
+        largest=largest(config),
     )
 
 
@@ -224,7 +230,8 @@ def view(route: Route) -> View:
 
 
 def office(config: Config) -> DeadLetterOffice:
-    return DeadLetterOffice(dead_letters(config), _largest(config))
+    replays = frozenset(replay_topic(config.bus.group, name) for name in config.sinks)
+    return DeadLetterOffice(dead_letters(config), largest(config), replays)
 
 
 def dead_letters(config: Config) -> DeadLetters:
@@ -239,7 +246,7 @@ def failures(config: Config) -> Failures:
     return config.failures
 
 
-def _largest(config: Config) -> int:
+def largest(config: Config) -> int:
     """The longest value that the bus takes, in bytes."""
     if config.bus.kafka is not None:
         return config.bus.kafka.max_message

@@ -52,7 +52,8 @@ class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     create_topics: CreateTopics | None = None
     """Left out, missing topics are refused."""
     group: Name = "hookbus"
-    """Prefix of the consumer groups: `<group>.router`, `<group>.sink.<name>`."""
+    """Prefix of the consumer groups (`<group>.router`, `<group>.sink.<name>`) and of the topics
+    that hookbus makes for itself."""
 
 
 class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

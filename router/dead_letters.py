@@ -7,6 +7,7 @@ coordinates say. At `full` it holds the bytes too, as far as they fit.
 from __future__ import annotations
 
 import base64
+import binascii
 from typing import Any, Final, Literal
 
 import msgspec
@@ -14,11 +15,12 @@ from msgspec import Struct
 
 from hookbus.codecs.verdict import Code, Refusal
 from hookbus.policies.faults import Reason
+from hookbus.router.attempts import Place, attempts_of, origin_of, place_of
 from hookbus.router.config import DeadLetters
-from hookbus.router.types import Output, Record
+from hookbus.router.types import Headers, Output, Record
 
 _ROOM: Final = 512
-"""Bytes for the key, the envelope of a record and the member's name."""
+"""Bytes for the key, the envelope of a record and the members' names."""
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,15 +39,52 @@ class DeadLetter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     offset: int
     timestamp: int
     size: int | None = None
+    attempts: int = 0
+    """How often the record had been replayed."""
     value: str | None = None
     """The bytes in base64, at `full` only."""
+    key: str | None = None
+    """As the value."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """As the value."""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition, self.offset, self.timestamp)
+
+    def record(self) -> Record | None:
+        """The record itself, as far as the letter has it; None without its bytes."""
+        if self.value is None:
+            return None
+        try:
+            return Record(
+                *self.place,
+                None if self.key is None else base64.b64decode(self.key),
+                base64.b64decode(self.value),
+                tuple((name, base64.b64decode(value)) for name, value in self.headers),
+            )
+        except binascii.Error:
+            return None
+
+
+_decoder: Final = msgspec.json.Decoder(DeadLetter)
+
+
+def read(record: Record) -> DeadLetter | None:
+    """The dead letter that a record holds; None if it holds something else."""
+    try:
+        return _decoder.decode(record.value or b"")
+    except msgspec.MsgspecError:
+        return None
 
 
 class DeadLetterOffice(Struct, frozen=True):
-    """Writes dead letters for one topic; `largest` bounds a record, in bytes."""
+    """Writes dead letters for one topic; `largest` bounds a record, in bytes. What fails again in
+    one of `replay_topics` is where it came from, and not where its copy is."""
 
     settings: DeadLetters
     largest: int
+    replay_topics: frozenset[str] = frozenset()
 
     def refused(self, record: Record, refusal: Refusal) -> Output:
         """For input that is no valid event."""
@@ -74,20 +113,41 @@ class DeadLetterOffice(Struct, frozen=True):
         )
 
     def _output(self, record: Record, **why: Any) -> Output:
+        place = self._place(record)
         letter = DeadLetter(
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            timestamp=record.timestamp,
+            **place._asdict(),
             size=None if record.value is None else len(record.value),
+            attempts=attempts_of(record.headers),
             **why,
         )
         body = msgspec.json.encode(letter)
         if self.settings.capture == "full" and record.value:
-            text = base64.b64encode(record.value).decode("ascii")
-            if len(body) + len(text) + _ROOM <= self.largest:
-                body = msgspec.json.encode(msgspec.structs.replace(letter, value=text))
+            whole = msgspec.json.encode(_with_bytes(letter, record, record.value))
+            if len(whole) + _ROOM <= self.largest:
+                body = whole
         # A key of its own: one that the producer chose would be content, and a null value or a
         # reused key could delete another dead letter in a compacted topic.
-        key = f"{record.topic}/{record.partition}/{record.offset}".encode()
-        return Output(self.settings.topic, key, body)
+        names = [str(letter.attempts), *(name for name in (letter.sink, letter.route) if name)]
+        key = "/".join([*map(str, place[:3]), *names])
+        return Output(self.settings.topic, key.encode(), body)
+
+    def _place(self, record: Record) -> Place:
+        origin = origin_of(record.headers) if record.topic in self.replay_topics else None
+        return origin or place_of(record)
+
+
+def _with_bytes(letter: DeadLetter, record: Record, value: bytes) -> DeadLetter:
+    return msgspec.structs.replace(
+        letter,
+        value=_text(value),
+        key=None if record.key is None else _text(record.key),
+        headers=_texts(record.headers),
+    )
+
+
+def _texts(headers: Headers) -> tuple[tuple[str, str], ...]:
+    return tuple((name, _text(value)) for name, value in headers)
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hookbus.policies.failures import Domains
 from hookbus.policies.match import InvalidFilter, compile_filter
 from hookbus.policies.selection import problems as selection_problems
+from hookbus.router.attempts import replay_topic
 from hookbus.router.config import BusConfig, Config, HttpBackend, SinkConfig
 from hookbus.router.plan_formats import format_problems
 from hookbus.router.sinks.addresses import url_problem
@@ -66,6 +67,7 @@ def describe(config: Config) -> Iterator[dict[str, Any]]:
             "sink": name,
             "backend": _backends(sink)[0],
             "topics": sink.topics,
+            "replay": replay_topic(config.bus.group, name),
             "policy": sink.policy,
             "failures": _recorded_at(config, name),
         }
@@ -106,6 +108,8 @@ def _flow_problems(config: Config) -> Iterator[str]:
         if config.dead_letters.topic in own:
             yield "dead_letters.topic: is the failures topic"
         own[config.dead_letters.topic] = "dead_letters.topic"
+    for name in config.sinks:
+        own[replay_topic(config.bus.group, name)] = f"where replays for sink {name} go"
     ingress: dict[str, str] = {}
     for name, source in config.ingress.items():
         for topic in source.topics:

@@ -172,7 +172,9 @@ class Service:
 
     async def _join(self, bus: Bus, stack: AsyncExitStack) -> None:
         """Join all consumer groups at once: a broker may take seconds for each."""
-        topics = {f"sink:{name}": self._config.sinks[name].topics for name in self._part.sinks}
+        topics = {
+            f"sink:{name}": build.sink_topics(self._config, name) for name in self._part.sinks
+        }
         if self._part.router:
             topics[ROUTER] = build.ingress_topics(self._config)
         async with asyncio.TaskGroup() as joining:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 from hookbus.router import build, config_file, plan
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
+from hookbus.router.letters import moment
 
 
 def add_config(command: argparse.ArgumentParser) -> None:
@@ -25,6 +27,27 @@ def add_input(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="JSON Lines; stdin by default"
     )
+
+
+def add_period(command: argparse.ArgumentParser) -> None:
+    for option, which in (("--since", "not before"), ("--until", "before")):
+        command.add_argument(
+            option, metavar="TIME|DURATION",
+            help=f"only what was written {which} this time (RFC 3339), or so long ago (such as 2h)",
+        )  # fmt: skip
+
+
+def period(options: argparse.Namespace) -> tuple[int | None, int | None]:
+    """`--since` and `--until` in ms since the epoch. Raises ConfigError."""
+    return _moment(options.since, "--since"), _moment(options.until, "--until")
+
+
+def _moment(text: str | None, option: str) -> int | None:
+    try:
+        return None if text is None else moment(text, time.time)
+    except (ValueError, OverflowError) as error:
+        why = "expected a time such as 2026-03-12T09:14:02Z or a duration such as 2h"
+        raise ConfigError([f"{option}: {why}"]) from error
 
 
 def load_config(path: Path) -> Config:

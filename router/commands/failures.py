@@ -1,0 +1,78 @@
+"""List failed deliveries.
+
+Prints one JSON object a failure: time, sink, reason, policy, the source and id of the event that
+was not delivered, and where it is recorded: `forwarded` or `kept` in this machine's journal,
+`topic` in the failures topic. Those that harnesses report of their own backends are in the topic
+too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from hookbus.router import build
+from hookbus.router.commands.common import add_config, add_period, complain, period, write
+from hookbus.router.commands.registered import add_registration, load_registered
+from hookbus.router.config import Config
+from hookbus.router.failure_list import Found, failures
+from hookbus.router.journal import TOPICS
+from hookbus.router.types import Bus
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", required=True, metavar="list")
+    listing = actions.add_parser("list", help="print them", description="Print failed deliveries.")
+    add_config(listing)
+    add_registration(listing)
+    listing.add_argument("--sink", metavar="NAME", help="only deliveries to this one")
+    add_period(listing)
+    listing.add_argument(
+        "--journal-only", action="store_true", help="look at this machine's journal alone"
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    since, until = period(options)
+
+    def wanted(found: Found) -> bool:
+        return (
+            options.sink in (None, found.sink)
+            and (since is None or found.timestamp >= since)
+            and (until is None or found.timestamp < until)
+        )
+
+    config = load_registered(options, lambda backend: None).config
+    asyncio.run(_list(config, wanted, journal_only=options.journal_only))
+    return 0
+
+
+async def _list(config: Config, wanted: Callable[[Found], bool], *, journal_only: bool) -> None:
+    async with AsyncExitStack() as stack:
+        journal = await _open_journal(config, stack)
+        bus = None if journal_only else await _open_bus(config, stack)
+        async for found in failures(journal, bus, build.failures(config).topic):
+            if wanted(found):
+                write(found.shown())
+
+
+async def _open_journal(config: Config, stack: AsyncExitStack) -> Bus | None:
+    """None if there is none: it is not made by looking at it."""
+    path = build.failures(config).journal
+    if not await asyncio.to_thread(Path(path).exists):
+        complain({"journal": path, "found": False})
+        return None
+    journal = build.journal_bus(config)
+    stack.push_async_callback(journal.close)
+    await journal.open(TOPICS)
+    return journal
+
+
+async def _open_bus(config: Config, stack: AsyncExitStack) -> Bus:
+    bus = build.bus(config)
+    stack.push_async_callback(bus.close)
+    await bus.open([])
+    return bus
