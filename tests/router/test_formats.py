@@ -221,6 +221,34 @@ def test_what_was_said_in_aep_comes_back_through_another_pipeline(level):
         assert body == {"action": "accept", "content": ANSWERS}
 
 
+def test_a_redacting_route_says_redacted_texts_in_any_format():
+    """Texts come from the redacted copy; credentials are in no copy below full."""
+    config = parse("""
+        bus: {sqlite: {path: bus.db}}
+        ingress: {agents: {topics: [in]}}
+        routes:
+          aep: {topic: aep, capture: redacted, redact: true, format: aep}
+          cloud: {topic: cloud, capture: redacted, redact: true, format: cloudevents}
+        dead_letters: {topic: dead}
+    """)
+    pipeline, memory = build.pipeline(config, DECODER), build.memory(config)
+    params = {**PARAMS, "message": "Why? password=hunter2secret"}
+    content = {**ANSWERS, "why": "ask ada@example.com"}
+    body = {"action": "accept", "content": content}
+    asked = by_topic(step(elicitation("request", 1, params), 1, memory, pipeline=pipeline))
+    told = by_topic(
+        step(elicitation("result", 2, body, action="accept"), 2, memory, pipeline=pipeline)
+    )
+    request, answer = (valid(found["aep"][0].value).tree for found in (asked, told))
+    assert request["capture"] == answer["capture"] == "redacted"
+    assert request["data"]["prompt"] == "Why? password=[REDACTED:secret]"
+    assert answer["data"]["answer"]["values"] == {**ANSWERS, "why": "ask [REDACTED:pii]"}
+    for found in (asked, told):
+        cloud = found["cloud"][0].value.decode()
+        assert "hunter2secret" not in cloud
+        assert "ada@example.com" not in cloud
+
+
 @settings(deadline=None, database=None, max_examples=150)
 @given(elicitations.near(elicitations.requests()), elicitations.near(elicitations.results()))
 def test_whatever_a_body_holds_each_record_is_valid(params, result):
