@@ -159,10 +159,13 @@ def _facts(evidence: Evidence) -> Iterator[tuple[str, bool]]:
     full = (evidence.folder / "archive.jsonl").read_bytes().splitlines()
     yield "full copies are the events byte for byte", full == [e.raw for e in evidence.sent]
     answer = _answer_text(_one(evidence.received("archive"), _ANSWER))
-    values = [str(value) for value in answer.values() if isinstance(value, str)]
+    form = _one(evidence.received("siem"), _ANSWER)["extensions"]["dev.hookbus.form"]
+    typed = [answer[field["id"]] for field in form["fields"] if field["type"] == "string"]
     for consumer in ("siem", "pulse"):
         text = (evidence.folder / f"{consumer}.jsonl").read_text(encoding="utf-8")
-        yield f"{consumer} holds no text of the answer", not any(v in text for v in values)
+        yield f"{consumer} holds nothing that the person typed", not any(v in text for v in typed)
+    closed = {key: value for key, value in answer.items() if value not in typed}
+    yield "siem holds the number and the closed choice of the answer", form["values"] == closed
     parents = sorted(failure["parentEventId"] for failure in evidence.failures())
     yield "each failed delivery is audited once", parents == sorted(e.id for e in evidence.failed)
     yield "the backend did fail", len(evidence.failed) > 0
