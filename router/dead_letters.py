@@ -100,6 +100,10 @@ class DeadLetterOffice(Struct, frozen=True):
         """For a copy that doesn't fit into one record of the bus, of one route if that is known."""
         return self._output(record, stage="router", reason="too_large", route=route)
 
+    def broken(self, record: Record) -> Output:
+        """For a record that met a fault of hookbus itself."""
+        return self._output(record, stage="router", reason="internal_error")
+
     def undelivered(
         self, record: Record, sink: str, reason: Reason, kind: Literal["message", "route"]
     ) -> Output:

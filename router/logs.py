@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -29,6 +31,12 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
         return orjson.dumps(line, default=str).decode()
+
+
+def where(error: BaseException) -> str:
+    """The place in the code where an exception was raised, without anything of its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
 def configure(level: str = "info") -> None:

@@ -114,6 +114,10 @@ class Pipeline:
         letter = self._office.copy_too_large(record, None)
         return Outcome((letter,), self._all_dead)
 
+    def broken(self, record: Record) -> Outcome:
+        """For a record that met a fault of ours."""
+        return Outcome((self._office.broken(record),), self._all_dead)
+
     def step(self, record: Record, memory: Memory) -> Outcome:
         """Never raises for anything that a record may hold. `memory` is that of the record's
         partition; what changes in its pending requests is among the outputs, for the changelog."""

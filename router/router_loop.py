@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from hookbus.router.errors import OutputTooLarge
+from hookbus.router.logs import where
 from hookbus.router.memory import Memory
 from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
@@ -90,11 +91,28 @@ class RouterLoop:
         outcomes: list[Outcome] = []
         for start in range(0, len(records), _SLICE):
             outcomes += [
-                self._pipeline.step(record, memory[record.home])
+                self._step(record, memory[record.home])
                 for record in records[start : start + _SLICE]
             ]
             await asyncio.sleep(0)
         return outcomes
+
+    def _step(self, record: Record, memory: Memory) -> Outcome:
+        """A fault of ours in one record must not hold up its partition for good."""
+        try:
+            return self._pipeline.step(record, memory)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the record is dead-lettered
+            _log.error(
+                "a record could not be processed: a fault in hookbus",
+                extra={
+                    "error": type(error).__name__,
+                    "where": where(error),
+                    "topic": record.topic,
+                    "partition": record.partition,
+                    "offset": record.offset,
+                },
+            )
+            return self._pipeline.broken(record)
 
     async def _settle(self, records: list[Record], outcomes: list[Outcome]) -> list[Outcome]:
         """Settle all, and return what really became of them."""

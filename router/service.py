@@ -25,6 +25,7 @@ from hookbus.router import build, plan
 from hookbus.router.config import Config
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, StartupError
 from hookbus.router.journal import CHANGELOGS, FORWARDED, GROUP, TOPICS, Journal, forward
+from hookbus.router.logs import where
 from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
@@ -231,7 +232,10 @@ class Service:
             if isinstance(result, BaseException)
         }
         for name, fault in faults.items():
-            _log.error("loop ended by a fault", extra={"loop": name, "why": _why(fault)})
+            _log.error(
+                "loop ended by a fault",
+                extra={"loop": name, "why": _why(fault), "where": where(fault)},
+            )
         _log.info("stopped")
         return EXIT_FATAL if faults else EXIT_FINE
 

@@ -104,7 +104,7 @@ def _answer_table(evidence: Evidence) -> Iterator[str]:
     names = dict.fromkeys(name for column in columns.values() for name in column)
     for name in names:
         if name.startswith(("elicitation", "answer", "session", "extensions")):
-            shown = name.removeprefix("elicitation.").removeprefix("extensions.")
+            shown = name.removeprefix("elicitation.").removeprefix("extensions.dev.hookbus.")
             yield _row(shown, [column.get(name, "·") for column in columns.values()])
 
 
