@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -154,9 +155,21 @@ def _kafka(settings: BusConfig) -> KafkaBus:
             request_timeout=kafka.request_timeout,
             max_message_bytes=kafka.max_message,
             compression=kafka.compression,
+            group_instance_id=_instance(kafka.group_instance_id),
+            exactly_once=settings.delivery == "exactly-once",
         ),
         create_topics=NewTopics(new.partitions, new.replication) if new else None,
     )
+
+
+def _instance(name: Secret | None) -> str | None:
+    """The name for a static membership. Raises StartupError unless Kafka takes it."""
+    if name is None:
+        return None
+    found = read_secret(name, "bus.kafka.group_instance_id")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", found):
+        raise StartupError("bus.kafka.group_instance_id: not 1 to 249 letters, digits or . _ -")
+    return found
 
 
 def journal_bus(config: Config) -> SqliteBus:

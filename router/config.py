@@ -49,6 +49,7 @@ class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     kafka: Kafka | None = None
     sqlite: Sqlite | None = None
     delivery: Literal["at-least-once", "exactly-once"] = "at-least-once"
+    """Between topics. On Kafka exactly-once takes transactions; SQLite always has it."""
     create_topics: CreateTopics | None = None
     """Left out, missing topics are refused."""
     group: Name = "hookbus"
@@ -68,6 +69,9 @@ class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_message: Size = _default(Size(1_000_000))
     """The largest record to write; no larger than the brokers' `message.max.bytes`."""
     compression: Literal["none", "gzip"] = "none"
+    group_instance_id: Secret | None = None
+    """Static membership: where the name of this process is, for processes with stable and unique
+    names, such as the pods of a StatefulSet, and no others. Left out, membership is dynamic."""
 
 
 class KafkaTls(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -91,8 +91,6 @@ def _bus_problems(bus: BusConfig) -> Iterator[str]:
         yield "bus: name exactly one of kafka and sqlite"
     if bus.kafka is None:
         return
-    if bus.delivery == "exactly-once":
-        yield "bus.delivery: exactly-once is not available on Kafka yet; sqlite has it"
     if bus.kafka.security.startswith("SASL") != (bus.kafka.sasl is not None):
         yield "bus.kafka.sasl: goes with security SASL_PLAINTEXT or SASL_SSL, and they need it"
     if bus.kafka.tls is not None and not bus.kafka.security.endswith("SSL"):

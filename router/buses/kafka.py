@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any
@@ -10,18 +10,24 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from hookbus.router.buses.kafka_admin import Numbers, ensure_topics
+from hookbus.router.buses.kafka_at_least_once import AtLeastOnce
+from hookbus.router.buses.kafka_buffer import Buffer
 from hookbus.router.buses.kafka_client import client_options, milliseconds
+from hookbus.router.buses.kafka_exactly_once import ExactlyOnce
 from hookbus.router.buses.kafka_fetch import fetch_records
 from hookbus.router.buses.kafka_producer import KafkaPublisher
-from hookbus.router.buses.kafka_reader import KafkaReader
+from hookbus.router.buses.kafka_reader import Delivery, KafkaReader
 from hookbus.router.buses.kafka_scan import POLL_MS, scan_topic
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
+from hookbus.router.buses.kafka_transaction import require_transactions
+from hookbus.router.errors import HookbusError
 from hookbus.router.types import Output, Partition, Reader, Record
 
 
 class KafkaBus:
-    """Kafka, or a broker that speaks its protocol. At least once; `create_topics` says how missing
-    topics are made, without it they are refused.
+    """Kafka, or a broker that speaks its protocol. At least once, or between topics exactly once
+    if the settings say so and the broker has transactions; `create_topics` says how missing topics
+    are made, without it they are refused.
 
     Every call ends within `settings.request_timeout` or raises BusUnavailable; BusFatal says that
     this process can't go on. `close()` ends within `settings.close_timeout` for each client.
@@ -44,11 +50,9 @@ class KafkaBus:
 
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
         await self._require(topics)
-        reader = KafkaReader(
-            AIOKafkaConsumer(**(self._reading() | self._membership(group))),
-            self._publisher,
-            self._settings,
-        )
+        if self._settings.exactly_once:
+            await require_transactions(self._settings, f"{group}.check")
+        reader = self._reader(group)
         try:
             await reader.start(topics)
         except BaseException:
@@ -56,6 +60,17 @@ class KafkaBus:
             raise
         self._readers.append(reader)
         return reader
+
+    def _reader(self, group: str) -> KafkaReader:
+        settings = self._settings
+        consumer = AIOKafkaConsumer(**(self._reading() | self._membership(group)))
+
+        def delivery(buffer: Buffer, report: Callable[[HookbusError | None], None]) -> Delivery:
+            if settings.exactly_once:
+                return ExactlyOnce(consumer, buffer, settings, group, report)
+            return AtLeastOnce(consumer, buffer, self._publisher, settings)
+
+        return KafkaReader(consumer, settings, delivery)
 
     async def publish(self, outputs: Sequence[Output]) -> None:
         await self._require({output.topic for output in outputs})

@@ -41,13 +41,27 @@ async def stop_producer(producer: AIOKafkaProducer, seconds: float) -> None:
     await drop_producer(producer)
 
 
-async def drop_producer(producer: AIOKafkaProducer) -> None:
+async def abandon_producer(producer: AIOKafkaProducer) -> None:
+    """Abort the open transaction, if the broker does so at once, and close. Otherwise the next
+    holder of the transactional id ends it, or its timeout does."""
+    if producer._txn_manager.is_in_transaction() and not producer._sender.sender_task.done():
+        await _within(producer.abort_transaction(), _FORCED)
+    await drop_producer(producer)
+
+
+async def drop_producer(
+    producer: AIOKafkaProducer, starting: asyncio.Task[Any] | None = None
+) -> None:
     """Close without waiting for what is in flight: nobody will ask for its outcome."""
     producer._closed = True
+    await _cancel(starting)
     accumulator = producer._message_accumulator
     accumulator.fail_all(KafkaError("the producer was given up"))
     await _cancel(producer._sender.sender_task)
     await _within(producer.client.close(), _FORCED)
+    ended = getattr(producer._txn_manager, "_transaction_waiter", None)
+    if ended is not None and ended.done() and not ended.cancelled():
+        ended.exception()  # or asyncio complains that nobody asked
 
 
 async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> bool:

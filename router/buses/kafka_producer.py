@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from aiokafka import AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.errors import (  # type: ignore[import-untyped]
     IncompatibleBrokerVersion,
     KafkaError,
@@ -15,16 +15,16 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
     UnsupportedVersionError,
 )
 
-from hookbus.router.buses.kafka_client import bounded, client_options, mapped, milliseconds
+from hookbus.router.buses.kafka_client import bounded, mapped
 from hookbus.router.buses.kafka_close import drop_producer, stop_producer
+from hookbus.router.buses.kafka_send import check_sizes, producer_options, send
 from hookbus.router.buses.kafka_settings import KafkaSettings
 from hookbus.router.buses.placement import Placement
-from hookbus.router.errors import BusFatal, OutputTooLarge
+from hookbus.router.errors import BusFatal
 from hookbus.router.types import Output
 
 log = logging.getLogger("hookbus.bus")
 
-_BATCH_BYTES: Final = 256 * 1024
 _NOT_IDEMPOTENT: Final = (UnknownError, UnsupportedVersionError, IncompatibleBrokerVersion)
 
 
@@ -50,11 +50,13 @@ class KafkaPublisher:
         missing, when some of the outputs may have been appended."""
         if not outputs:
             return
-        self._check(outputs)
+        check_sizes(outputs, self._settings.max_message_bytes)
         producer = await self._started()
         try:
             await bounded(
-                self._send(producer, outputs), self._settings.request_timeout, "a publish"
+                send(producer, self._placement, outputs),
+                self._settings.request_timeout,
+                "a publish",
             )
         except BaseException:
             await self._discard(producer)
@@ -65,14 +67,6 @@ class KafkaPublisher:
         producer, self._producer = self._producer, None
         if producer is not None:
             await stop_producer(producer, self._settings.close_timeout)
-
-    def _check(self, outputs: Sequence[Output]) -> None:
-        limit = self._settings.max_message_bytes
-        for output in outputs:
-            if output.size > limit:
-                raise OutputTooLarge(
-                    f"a record of {output.size} bytes for {output.topic}; the limit is {limit}"
-                )
 
     async def _started(self) -> AIOKafkaProducer:
         async with self._starting:
@@ -107,60 +101,11 @@ class KafkaPublisher:
         return producer
 
     def _build(self) -> AIOKafkaProducer:
-        compression = self._settings.compression
         return AIOKafkaProducer(
-            **client_options(self._settings),
-            acks="all",
-            enable_idempotence=self._idempotent,
-            compression_type=None if compression == "none" else compression,
-            max_batch_size=min(_BATCH_BYTES, self._settings.max_message_bytes),
-            max_request_size=self._settings.max_message_bytes,
-            metadata_max_age_ms=milliseconds(60.0),
-        )
-
-    async def _send(self, producer: AIOKafkaProducer, outputs: Sequence[Output]) -> None:
-        counts: dict[str, int] = {}
-        homes: dict[tuple[str, int], list[Output]] = {}
-        for output in outputs:
-            topic = output.topic
-            if topic not in counts:
-                counts[topic] = len(await producer.partitions_for(topic))
-            number = output.partition
-            if number is None:
-                number = self._placement.place(output.key, counts[topic])
-            homes.setdefault((topic, number), []).append(output)
-        await asyncio.gather(
-            *(_send_batches(producer, TopicPartition(*home), part) for home, part in homes.items())
+            **producer_options(self._settings), enable_idempotence=self._idempotent
         )
 
     async def _discard(self, producer: AIOKafkaProducer) -> None:
         if self._producer is producer:
             self._producer = None
         await drop_producer(producer)
-
-
-async def _send_batches(
-    producer: AIOKafkaProducer, home: TopicPartition, outputs: Sequence[Output]
-) -> None:
-    """Fill batches and wait for all of them. The client has one batch of a partition in flight at
-    a time, so their order is kept."""
-    acknowledgements: list[Any] = []
-    batch = producer.create_batch()
-    for output in outputs:
-        if not _appended(batch, output):
-            acknowledgements.append(
-                await producer.send_batch(batch, home.topic, partition=home.partition)
-            )
-            batch = producer.create_batch()
-            _appended(batch, output)  # the first record of a batch always fits
-    acknowledgements.append(await producer.send_batch(batch, home.topic, partition=home.partition))
-    await asyncio.gather(*acknowledgements)
-
-
-def _appended(batch: Any, output: Output) -> bool:
-    return (
-        batch.append(
-            timestamp=None, key=output.key, value=output.value, headers=list(output.headers)
-        )
-        is not None
-    )

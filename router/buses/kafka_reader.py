@@ -9,29 +9,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Protocol
 
 from aiokafka import (  # type: ignore[import-untyped]
     AIOKafkaConsumer,
     ConsumerRebalanceListener,
     TopicPartition,
 )
-from aiokafka.errors import (  # type: ignore[import-untyped]
-    CommitFailedError,
-    IllegalStateError,
-    KafkaError,
-)
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from hookbus.router.buses.changes import Changes
-from hookbus.router.buses.kafka_buffer import Buffer, Held
+from hookbus.router.buses.kafka_buffer import Buffer
 from hookbus.router.buses.kafka_client import bounded, mapped
 from hookbus.router.buses.kafka_close import stop_consumer
 from hookbus.router.buses.kafka_lag import measure_lag
-from hookbus.router.buses.kafka_producer import KafkaPublisher
+from hookbus.router.buses.kafka_membership import has_identity
 from hookbus.router.buses.kafka_settings import KafkaSettings
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError
-from hookbus.router.types import Output, Partition, Record, Settlement
+from hookbus.router.types import Partition, Record, Settlement
 
 log = logging.getLogger("hookbus.bus")
 
@@ -40,20 +36,38 @@ _BACKOFF: Final = 0.2
 _ALIVE: Final = 1.0  # how often a member with a full buffer shows that it is alive, in seconds
 
 
-class KafkaReader:
-    """Delivers at least once: publish, wait for every acknowledgement, then commit.
+class Delivery(Protocol):
+    """How a reader settles."""
 
-    A rebalance ends every assignment (aiokafka's protocol is eager): what was not settled comes
-    again, to whoever owns the partition then.
-    """
+    async def begin(self, homes: Collection[Partition]) -> None:
+        """New assignments have begun; what has to precede their first record is done, or goes on
+        while they are not ready."""
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> bool:
+        """Publish the outputs and advance the group, as far as the assignments go on; False if the
+        member has lost all of them. Raises BusUnavailable, BusFatal or OutputTooLarge."""
+        ...
+
+    async def end(self) -> None:
+        """All assignments are over."""
+        ...
+
+
+class KafkaReader:
+    """A rebalance ends every assignment (aiokafka's protocol is eager): what was not settled comes
+    again, to whoever owns the partition then."""
 
     def __init__(
-        self, consumer: AIOKafkaConsumer, publisher: KafkaPublisher, settings: KafkaSettings
+        self,
+        consumer: AIOKafkaConsumer,
+        settings: KafkaSettings,
+        delivery_of: Callable[[Buffer, Callable[[HookbusError | None], None]], Delivery],
     ) -> None:
         self._consumer = consumer
-        self._publisher = publisher
         self._settings = settings
         self._buffer = Buffer()
+        self._delivery = delivery_of(self._buffer, self._report)
         self._reset: float | None = None
         self._changes = Changes()
         self._settling = asyncio.Lock()
@@ -107,7 +121,7 @@ class KafkaReader:
         found = await bounded(
             measure_lag(self._consumer, held), self._settings.request_timeout, "measuring the lag"
         )
-        return {home: lag for home, lag in found.items() if self._still(home, held[home])}
+        return {home: lag for home, lag in found.items() if self._buffer.still(home, held[home])}
 
     async def close(self) -> None:
         if self._closed:
@@ -116,8 +130,10 @@ class KafkaReader:
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.wait([self._pump])
+        await self._delivery.end()
         await stop_consumer(self._consumer, self._settings.close_timeout)
         self._end()
+        await self._delivery.end()  # of an assignment that came in the middle of this
 
     # What the rebalance listener calls.
 
@@ -129,71 +145,27 @@ class KafkaReader:
             async with asyncio.timeout(self._settings.session_timeout / 2), self._settling:
                 pass
         self._end()
+        await self._delivery.end()
 
-    def assigned_now(self, partitions: Sequence[TopicPartition]) -> None:
-        self._buffer.begin(Partition(*partition) for partition in partitions)
+    async def assigned_now(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._closed:
+            return
+        homes = [Partition(*partition) for partition in partitions]
+        self._buffer.begin(homes)
         self._changes.notify()
+        await self._delivery.begin(homes)
 
     async def _settle(self, settlements: Sequence[Settlement]) -> None:
         async with self._settling:
-            offsets: dict[Partition, set[int]] = {}
-            outputs: list[Output] = []
-            for settlement in settlements:
-                home, offset = settlement.record.home, settlement.record.offset
-                held = self._buffer.held.get(home)
-                if held is None or not held.mark.holds(offset):
-                    continue  # of a former assignment, or settled before
-                settled = offsets.setdefault(home, set())
-                if offset in settled:
-                    continue  # received twice, in a former assignment and in this one
-                settled.add(offset)
-                outputs += settlement.outputs
-            touched = {home: self._buffer.held[home] for home in offsets}
-            if touched and await self._deliver(outputs, offsets, touched):
-                for home, held in touched.items():
-                    for offset in offsets[home]:
-                        held.mark.settled(offset)
-
-    async def _deliver(
-        self,
-        outputs: Sequence[Output],
-        offsets: Mapping[Partition, Collection[int]],
-        touched: Mapping[Partition, Held],
-    ) -> bool:
-        """Publish, then commit; whether the group moved. The place for a transaction later."""
-        await self._publisher.publish(outputs)
-        reached: dict[TopicPartition, int | None] = {}
-        for home, held in touched.items():
-            position = held.mark.after(offsets[home])
-            # Taken away meanwhile: the commit would move somebody else's position.
-            if self._still(home, held) and position not in (None, held.committed):
-                reached[TopicPartition(*home)] = position
-        if reached and not await self._commit(reached):
-            if any(self._still(home, held) for home, held in touched.items()):
+            if not await self._delivery.settle(settlements):
                 self._end()  # aiokafka rejoins now; all of this comes again
-            return False
-        for partition, position in reached.items():
-            touched[Partition(*partition)].committed = position
-        return True
-
-    async def _commit(self, reached: Mapping[TopicPartition, int | None]) -> bool:
-        try:
-            async with asyncio.timeout(self._settings.request_timeout):
-                await self._consumer.commit(dict(reached))
-        except (CommitFailedError, IllegalStateError):
-            log.info("a commit came after the assignment had ended; its records come again")
-            return False
-        except (KafkaError, OSError) as error:
-            raise mapped(error, "a commit") from error
-        return True
 
     async def _poll(self) -> None:
         while not isinstance(self._error, BusFatal):
             try:
                 await self._poll_once()
             except (KafkaError, OSError) as error:
-                self._error = mapped(error, "reading")
-                self._changes.notify()
+                self._report(mapped(error, "reading"))
                 await asyncio.sleep(_BACKOFF)
 
     async def _poll_once(self) -> None:
@@ -204,8 +176,8 @@ class KafkaReader:
             # Nothing comes from paused partitions, but the poll shows that the member is alive,
             # and brings the errors of the group to light.
             self._consumer.pause(*self._consumer.assignment())
-        elif paused := self._consumer.paused():
-            self._consumer.resume(*paused)
+        else:
+            self._consumer.resume(*filter(self._is_ready, self._consumer.paused()))
         fetched = await self._consumer.getmany(
             timeout_ms=_POLL_MS if room > 0 else 0, max_records=max(room, 1)
         )
@@ -214,9 +186,15 @@ class KafkaReader:
         if fetched:
             self._changes.notify()
 
-    def _still(self, home: Partition, held: Held) -> bool:
-        """Whether the assignment that `held` belongs to goes on."""
-        return self._buffer.held.get(home) is held
+    def _is_ready(self, partition: TopicPartition) -> bool:
+        held = self._buffer.held.get(Partition(*partition))
+        return held is None or held.ready
+
+    def _report(self, error: HookbusError | None) -> None:
+        """Let whoever receives know of an error, or that a partition is ready."""
+        if error is not None and not isinstance(self._error, BusFatal):
+            self._error = error
+        self._changes.notify()
 
     def _end(self) -> None:
         self._buffer.end()
@@ -226,10 +204,9 @@ class KafkaReader:
         """See whether another process has the same static identity. The broker then disowns each
         in turn, and aiokafka, which can't be told so, rejoins for ever: both read everything. One
         reset may be an outage; two within a session can't."""
-        coordinator = self._consumer._coordinator
         if self._settings.group_instance_id is None or not self.assigned():
             return
-        if coordinator.member_id == "":
+        if not has_identity(self._consumer):
             now = asyncio.get_running_loop().time()
             if self._reset is not None and now - self._reset < self._settings.session_timeout:
                 self._error = BusFatal(
@@ -260,4 +237,4 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         await self._reader.revoked()
 
     async def on_partitions_assigned(self, assigned: Sequence[TopicPartition]) -> None:
-        self._reader.assigned_now(assigned)
+        await self._reader.assigned_now(assigned)

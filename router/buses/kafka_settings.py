@@ -8,6 +8,8 @@ from msgspec import Struct
 
 _HEADROOM: Final = 16 * 1024  # for keys, headers and the batch envelope, below the broker's 1 MiB
 
+_LONGEST_TRANSACTION: Final = 15 * 60.0  # brokers' default for transaction.max.timeout.ms
+
 
 class NewTopics(Struct, frozen=True):
     """How missing topics are made."""
@@ -22,6 +24,7 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     `request_timeout` bounds every single exchange with the cluster, a publish with all its
     acknowledgements included. `group_instance_id` asks for static membership: only for processes
     whose names are stable and unique, because two holders of one id push each other out.
+    `exactly_once` has readers settle in transactions; `request_timeout` bounds each of them.
     """
 
     bootstrap_servers: str
@@ -39,6 +42,13 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     max_message_bytes: int = 1024 * 1024 - _HEADROOM
     compression: Literal["none", "gzip"] = "none"
     group_instance_id: str | None = None
+    exactly_once: bool = False
+
+    @property
+    def transaction_timeout(self) -> float:
+        """When the broker aborts a transaction by itself: later than its owner gives it up, which
+        is after `request_timeout`, and no later than brokers allow by default."""
+        return min(2 * self.request_timeout, _LONGEST_TRANSACTION)
 
     def __repr__(self) -> str:
         # The generated one would show the password in a traceback or a log.

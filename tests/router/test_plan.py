@@ -22,7 +22,6 @@ def test_the_example_of_the_design_has_no_problems():
     ("old", "new", "expected"),
     [
         ('kafka: {bootstrap_servers: "kafka:9092"}', "{}", None),
-        ("delivery: at-least-once", "delivery: exactly-once", "bus.delivery"),
         ("topic: hookbus.review", "topic: agents.hooks", "routes.review.topic"),
         ("topic: hookbus.review", "topic: hookbus.failures", "routes.review.topic"),
         ("topic: hookbus.review", "topic: hookbus.dead", "routes.review.topic"),
@@ -50,6 +49,11 @@ def test_a_configuration_that_cannot_work_is_refused_with_its_path(old, new, exp
         text = text.replace("  {}\n", "")
         expected = "bus: name exactly one of kafka and sqlite"
     assert any(expected in problem for problem in problems(text))
+
+
+def test_exactly_once_is_for_both_buses():
+    """Whether the broker has transactions shows at the start."""
+    assert problems(COMPLETE.replace("at-least-once", "exactly-once")) == []
 
 
 @pytest.mark.parametrize("domain", ["failure_domain: shared", "failure_domain: com.example.siem"])

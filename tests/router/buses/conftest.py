@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers import Broker
 from tests.router.buses.rig import Rig
 
 
@@ -37,7 +38,17 @@ def kafka(kafka_bootstrap: str) -> Rig:
     return Rig("kafka", f"kafka://{kafka_bootstrap}")
 
 
-@pytest.fixture(params=["sqlite", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture
+def exactly_once(broker: Broker) -> Rig:
+    if broker.name != "kafka":
+        pytest.skip("transactions need HOOKBUS_TEST_BROKER=kafka")
+    return Rig("exactly-once", f"kafka://{broker.bootstrap}?exactly-once")
+
+
+BUSES = ["sqlite", *(pytest.param(n, marks=pytest.mark.kafka) for n in ("kafka", "exactly_once"))]
+
+
+@pytest.fixture(params=BUSES)
 def rig(request: pytest.FixtureRequest) -> Rig:
     """Every bus in turn; the contract is the same."""
     found: Rig = request.getfixturevalue(request.param)

@@ -23,11 +23,14 @@ SOON = 30.0  # seconds; a deadline, never a pause
 
 
 def connect(location: str, *, create: bool = True) -> Bus:
-    """A client of the log at `location`: a path of a file, or kafka://host:port."""
+    """A client of the log at `location`: a path of a file, or kafka://host:port, where a query
+    `?exactly-once` asks for transactions."""
     if location.startswith("kafka://"):
+        bootstrap, _, delivery = location.removeprefix("kafka://").partition("?")
         return KafkaBus(
             KafkaSettings(
-                bootstrap_servers=location.removeprefix("kafka://"),
+                bootstrap_servers=bootstrap,
+                exactly_once=delivery == "exactly-once",
                 session_timeout=3.0,
                 request_timeout=8.0,
                 close_timeout=3.0,
