@@ -10,6 +10,7 @@ _QUOTES: Final = {mark: re.compile(rf"(\\*+){mark}") for mark in "\"'`"}
 _LINE: Final = re.compile(r"[^\r\n]*+")
 _BARE: Final = re.compile(
     r"(?:\[REDACTED:[a-z]{1,8}\]"
+    r"|\$\{\w{1,64}\}"
     r"|[^\s\"'`,;&(){}\[\]<>\\]"
     r"|\\(?![\"'`])"
     r"|[,;&](?![\s\"'{\[]|\Z|[\w.-]{1,40}[\"']?\s?[=:])"

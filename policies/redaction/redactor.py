@@ -54,9 +54,9 @@ class Redactor:
     def texts(self, texts: Sequence[str], joint: str = "") -> list[str]:
         """Adjacent texts, each redacted; what is split over them goes from all of them. `joint` is
         what is taken to stand between them."""
-        made = [self.text(text) for text in texts]
-        if len(made) < 2:
-            return made
+        if len(texts) < 2:
+            return [self.text(text) for text in texts]
+        made = list(texts)
         for _ in range(_ROUNDS):
             again = self._across(made, joint)
             if again == made:
@@ -87,19 +87,20 @@ class Redactor:
         return SECRET
 
     def _across(self, texts: Sequence[str], joint: str) -> list[str]:
-        spans = self._spans(joint.join(texts))
-        made: list[str] = []
+        """One round over texts: what is found in each by itself, and in all of them together."""
+        trees_read = [trees.embedded(text, self.value, str) for text in texts]
+        found = list(self._spans(joint.join(trees_read)))
+        places: list[int] = []
         at = 0
-        for text in texts:
-            end = at + len(text)
-            within = [
-                Span(max(span.start, at) - at, min(span.end, end) - at, span.kind)
-                for span in spans
-                if span.start < end and span.end > at
-            ]
-            made.append(self._plain(replaced(text, within)) if within else text)
-            at = end + len(joint)
-        return made
+        for text in trees_read:
+            places.append(at)
+            found += (Span(a + at, b + at, kind) for a, b, kind in self._spans(text))
+            at += len(text) + len(joint)
+        spans = merged(found)
+        return [
+            replaced(text, _within(spans, at, at + len(text), whole=not trees.is_tree(text)))
+            for text, at in zip(trees_read, places, strict=True)
+        ]
 
     def _spans(self, text: str) -> list[Span]:
         """What has to go, in order. The stages of §9.4 come one after another: a credential that
@@ -120,6 +121,21 @@ class Redactor:
         yield from urls(text)
         yield from cards(text)
         yield from homes(text, self._home)
+
+
+def _within(spans: Sequence[Span], start: int, end: int, *, whole: bool) -> list[Span]:
+    """The spans of a part of a text, from its start; without `whole` only those that reach over its
+    ends."""
+    first = bisect.bisect_right(spans, start, key=_end)
+    found: list[Span] = []
+    for span in spans[first:]:
+        if span.start >= end:
+            break
+        if whole or span.start < start or span.end > end:
+            found.append(
+                Span(max(span.start, start) - start, min(span.end, end) - start, span.kind)
+            )
+    return found
 
 
 def _overlaps(span: Span, ordered: Sequence[Span]) -> bool:

@@ -10,12 +10,13 @@ from typing import Any, Final
 from hookbus.codecs.strict import Limits, encode, parse
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.redaction.contract import Redacts
-from hookbus.policies.redaction.names import LONGEST_NAME, names_credential
+from hookbus.policies.redaction.names import names_credential
 from hookbus.policies.redaction.spans import SECRET
 
 _LIMITS: Final = Limits(max_depth=64)
 _NAME_KEYS: Final = ("name", "key", "header", "field", "variable", "Name", "Key")
 _VALUE_KEYS: Final = frozenset(("value", "Value", "values", "default"))
+_NAME: Final = re.compile(r"[\w.-]{1,128}")
 _FLAG: Final = re.compile(r"--?[A-Za-z][\w-]{1,64}")
 
 
@@ -50,8 +51,8 @@ def _names_a_credential(tree: dict[str, Any]) -> bool:
     """Whether it is a header or variable as an object: `{"name": "Authorization", "value": …}`."""
     if _VALUE_KEYS.isdisjoint(tree):
         return False
-    names = [tree[key] for key in _NAME_KEYS if isinstance(tree.get(key), str)]
-    return any(len(name) <= LONGEST_NAME and names_credential(name) for name in names)
+    names = [tree[key] for key in _NAME_KEYS if _is_name(tree.get(key))]
+    return any(map(names_credential, names))
 
 
 def _are_schemas(properties: dict[str, Any]) -> bool:
@@ -78,7 +79,11 @@ def _array(tree: list[Any], reader: Redacts) -> list[Any]:
 
 
 def _is_pair(item: Any) -> bool:
-    return isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
+    return isinstance(item, list) and len(item) == 2 and _is_name(item[0])
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def _texts(tree: list[str], reader: Redacts) -> list[str]:
@@ -92,15 +97,23 @@ def _texts(tree: list[str], reader: Redacts) -> list[str]:
 
 def embedded(text: str, tree: Callable[[Any], Any], plain: Callable[[str], str]) -> str:
     """A text that is a JSON object or array, redacted as such; any other by `plain`."""
-    if text[:1] in ("{", "[") and text[-1:] in ("}", "]") and not text.startswith("[REDACTED:"):
-        found = _parsed(text)
-        if found is not None:
-            made = tree(found)
-            return text if made == found else encode(made).decode()
-    return plain(text)
+    found = _parsed(text)
+    if found is None:
+        return plain(text)
+    made = tree(found)
+    return text if made == found else encode(made).decode()
+
+
+def is_tree(text: str) -> bool:
+    """Whether a text is a JSON object or array."""
+    return _parsed(text) is not None
 
 
 def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
+    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]"):
+        return None
+    if text.startswith("[REDACTED:"):
+        return None
     try:
         found = parse(text.encode(), _LIMITS)
     except UnicodeEncodeError:

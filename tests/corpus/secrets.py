@@ -1,0 +1,212 @@
+"""Invented secrets of every class, and texts that hold none. What looks like a token is put together
+here, so that no scanner takes it for a real one."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+LISTED: Final = "s3cr3t-deploy-key?v/é"
+"""A value that the operator lists."""
+HOME: Final = "/srv/people/al"
+"""A home directory that the operator names."""
+
+_AB: Final = "EXAMPLE0123abcdefXYZ"
+_HEX: Final = "0123456789abcdef" * 3
+_DASHES: Final = "-" * 5
+_BODY: Final = "MIIEXAMPLE" + "q7" * 12
+_JWT: Final = ".".join(("ey" + "JhbGciOiJub25lIn0", "ey" + "JzdWIiOiJhbGljZSJ9", "EXAMPLEsig_-1"))
+
+
+class Sample(NamedTuple):
+    """A text, and what may not be left of it."""
+
+    text: str
+    gone: str
+
+
+def _pem(kind: str, *, end: bool = True, breaks: str = "\n") -> str:
+    last = f"{breaks}{_DASHES}END {kind}{_DASHES}" if end else ""
+    return f"{_DASHES}BEGIN {kind}{_DASHES}{breaks}{_BODY}{last}"
+
+
+SECRETS: Final = {
+    "PEM": Sample(_pem("RSA PRIVATE KEY"), _BODY),
+    "PEM, plain": Sample(_pem("PRIVATE KEY"), _BODY),
+    "PEM, OpenSSH": Sample(_pem("OPENSSH PRIVATE KEY"), _BODY),
+    "PEM, encrypted": Sample(_pem("ENCRYPTED PRIVATE KEY"), _BODY),
+    "PEM, PGP": Sample(_pem("PGP PRIVATE KEY BLOCK"), _BODY),
+    "PEM, escaped breaks": Sample(_pem("EC PRIVATE KEY", breaks="\\n"), _BODY),
+    "PEM without end": Sample(_pem("RSA PRIVATE KEY", end=False), _BODY),
+    "access key id": Sample("AK" + "IAEXAMPLE012345678", "EXAMPLE012345678"),
+    "bearer": Sample("Bearer " + _AB, _AB),
+    "bearer, lower case": Sample("bearer abc" + "123def456", "123def456"),
+    "basic": Sample("Basic dXNlcjpFWEFNUExF" + "MDEy", "dXNlcjpFWEFNUExF"),
+    "header": Sample("Authorization: Bearer plainword", "plainword"),
+    "header, basic": Sample("authorization: basic ZXhhbXBsZQ==", "ZXhhbXBsZQ"),
+    "header, token": Sample("AUTHORIZATION: Token plainwords", "plainwords"),
+    "header, api key": Sample("Authorization: ApiKey examplewords", "examplewords"),
+    "header, negotiate": Sample("Proxy-Authorization: Negotiate YIIexample", "YIIexample"),
+    "header, digest": Sample('Authorization: Digest username="u", response="exampleresp"',
+                             "exampleresp"),
+    "header, no scheme": Sample("Authorization: examplecredential", "examplecredential"),
+    "header, quoted": Sample("curl -H 'Authorization: Basic ZXhhbXBsZQ==' x", "ZXhhbXBsZQ"),
+    "cookie": Sample("Cookie: session=examplesession; theme=dark", "examplesession"),
+    "password": Sample("password=hunter2example", "hunter2example"),
+    "passwd": Sample("passwd : hunter2example", "hunter2example"),
+    "pwd": Sample("pwd=hunter2example", "hunter2example"),
+    "secret": Sample("SECRET = hunter2example", "hunter2example"),
+    "token": Sample("token: hunter2example", "hunter2example"),
+    "api key": Sample("api key: hunter2example", "hunter2example"),
+    "api-key": Sample("api-key=hunter2example", "hunter2example"),
+    "apikey": Sample("ApiKey=hunter2example", "hunter2example"),
+    "joined": Sample("FOO_PASSWORD=hunter2example", "hunter2example"),
+    "joined, lower": Sample("db_password: hunter2example", "hunter2example"),
+    "joined, no mark": Sample("dbpassword=hunter2example", "hunter2example"),
+    "joined, suffix": Sample("API_KEY_PROD=hunter2example", "hunter2example"),
+    "camel": Sample("clientSecret=hunter2example", "hunter2example"),
+    "JSON": Sample('log {"password":"hunter2example","ok":true}', "hunter2example"),
+    "JSON, spaced": Sample('log { "password" : "hunter2 example words" }', "example words"),
+    "JSON, nested": Sample('log {"secret":{"value":"hunter2example"}}', "hunter2example"),
+    "JSON, escaped": Sample('log {\\"password\\":\\"hunter2\\\\\\"example\\"}', "example"),
+    "JSON, number": Sample('log {"password":8472910,"n":1}', "8472910"),
+    "quoted words": Sample("password: 'hunter two example'", "two example"),
+    "quoted with quote": Sample('token="hunter\\"example"', "example"),
+    "unclosed quote": Sample('secret="hunter2 example', "example"),
+    "next line": Sample("password:\n  hunter2example\nuser: bob", "hunter2example"),
+    "subscript": Sample("headers['X-Api-Key'] = 'hunter2example'", "hunter2example"),
+    "arrow": Sample("'password' => 'hunter2example'", "hunter2example"),
+    "element": Sample("<password>hunter2example</password>", "hunter2example"),
+    "flag": Sample("login --password hunter2example --quiet", "hunter2example"),
+    "user flag": Sample("curl -u alice:hunter2example https://x.example", "hunter2example"),
+    "connection": Sample("AccountKey=hunter2/example==;Suffix=x", "hunter2/example"),
+    "JWT": Sample(_JWT, "EXAMPLEsig"),
+    "code host": Sample("gh" + "p_" + _AB, _AB),
+    "code host, fine-grained": Sample("github" + "_pat_" + _AB, _AB),
+    "code host, other": Sample("gl" + "pat-" + _AB, _AB),
+    "chat": Sample("xo" + "xb-0123456789-" + _AB, _AB),
+    "LLM": Sample("sk-" + "ant-" + _AB, _AB),
+    "LLM, other": Sample("sk-" + "proj-" + _AB, _AB),
+    "cloud API key": Sample("AI" + "za" + _AB * 2, _AB),
+    "payment": Sample("sk" + "_live_" + _AB, _AB),
+    "registry": Sample("np" + "m_" + _AB, _AB),
+    "registry, other": Sample("py" + "pi-AgE" + _AB, _AB),
+    "URL user": Sample("postgres://svc:examplepw@db.example/app", "examplepw"),
+    "URL token as user": Sample("https://hunter2example@git.example/r.git", "hunter2example"),
+    "URL query": Sample("https://x.example/cb?access_token=exampletok&n=1", "exampletok"),
+    "URL key": Sample("https://x.example/v1?key=Example0key", "Example0key"),
+    "URL signature": Sample("https://x.example/f?sig=aB3%2Bexample", "aB3%2Bexample"),
+    "URL code": Sample("/cb?code=4/Example0code&scope=a", "Example0code"),
+    "URL path": Sample("POST https://hooks.chat.example/services/T0/B0/EXAMPLEPATH123456",
+                       "EXAMPLEPATH123456"),
+    "card": Sample("card 4111 1111" + " 1111 1111 ok", "1111 1111"),
+    "card, digits": Sample("4111111" + "111111111", "11111111"),
+    "card, hyphens": Sample("5500-0000" + "-0000-0004", "0000-0004"),
+    "card, other length": Sample("3782 822463" + " 10005", "822463"),
+    "listed": Sample(f"deploy with {LISTED} now", "deploy-key"),
+    "listed, percent": Sample("s3cr3t%2Ddeploy%2Dkey%3Fv%2F%C3%A9", "deploy%2D"),
+    "listed, percent, lower": Sample("s3cr3t-deploy-key%3fv%2f%c3%a9", "deploy-key"),
+    "listed, base64": Sample("czNjcjN0LWRlcGxveS1rZXk/di/DqQ==", "czNjcjN0"),
+    "listed, base64url": Sample("czNjcjN0LWRlcGxveS1rZXk_di_DqQ", "czNjcjN0"),
+    "listed, JSON": Sample("s3cr3t-deploy-key?v\\/\\u00e9", "deploy-key"),
+}  # fmt: skip
+"""Text by class of secret."""
+
+PERSONAL: Final = {
+    "e-mail": Sample("ask bob.builder+x@mail.example.com please", "bob.builder"),
+    "phone": Sample("call +1 555 0100 now", "555 0100"),
+    "phone, E.164": Sample("+15550100123", "5550100123"),
+    "phone, groups": Sample("(555) 010-0199", "010-0199"),
+    "phone, named": Sample("tel: 030 1234567", "1234567"),
+    "home": Sample("see /home/alice/notes.md", "alice"),
+    "home, end": Sample("cd /home/alice", "alice"),
+    "home, macOS": Sample('open "/Users/alice/x y"', "alice"),
+    "home, Windows": Sample("C:\\Users\\Alice Smith\\x.txt", "Alice"),
+    "home, Windows, escaped": Sample("C:\\\\Users\\\\alice\\\\x", "alice"),
+    "home, WSL": Sample("/mnt/c/Users/alice/x", "alice"),
+    "home, URL": Sample("file:///home/alice/x", "alice"),
+    "home, configured": Sample(f"{HOME}/x", "people"),
+}
+
+HARMLESS: Final = (
+    "The password is required and must not be shared.",
+    "Forgot your password? Reset the secret or the token.",
+    "Basic usage: the token bucket has a digest.",
+    "Bearer authentication is used by this server.",
+    "use the --password option or the --token flag",
+    "password: required",
+    "def login(password: str, token: Optional[str] = None) -> bool:",
+    "let token: String;",
+    "use token::Kind;",
+    "echo ${API_TOKEN} $DB_PASSWORD",
+    "token=${TOKEN}",
+    "password: ********",
+    "The token count is 512.",
+    "max_tokens=4096, input_tokens: 1200, tokens: 12",
+    "token_type: bearer",
+    "password_policy: strict",
+    "secret_name: deploy",
+    "tokenizer: bpe",
+    "secretary: Dana",
+    "keyboard: qwerty",
+    "primary key: id",
+    "version 1.2.3, v10.20.30-rc.1+build.5",
+    "python 3.11.9 and node 20.11.1",
+    "2026-08-24",
+    "2026-08-24T08:51:14.123+02:00",
+    "20260824T085114Z",
+    "08:51:14",
+    "1700000000",
+    "1700000000123",
+    "1700000000123456789",
+    "20261129",
+    "id 12345678",
+    "order 1234567890",
+    "1,234,567 rows in 12.5 s",
+    "0.4111111111111111",
+    "192.168.100.200:8080",
+    "10.0.0.1",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015",
+    "commit da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    "report-2026-08-24_final(2).pdf",
+    "src/router/pipeline.py:120",
+    "IMG_20260824_085114.jpg",
+    "claude-3-5-sonnet-20241022",
+    "gpt-4.1-mini-2025-04-14",
+    "models/gemini-2.5-pro",
+    "sk-learn",
+    "skip-this-step-in-the-pipeline",
+    "EUR 1,299.00 or $1299.99 or 1.299,00",
+    "+12.5 % and -3",
+    "@types/node@20.11.1 lodash@4.17.21",
+    "git@github.example:owner/repo.git",
+    "https://x.example/a/b?page=2&sort=name#top",
+    "https://x.example/o/r/commit/da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    "https://x.example/blog/2026/08/my-long-article-title-number-42",
+    "https://x.example/static/index-BxKq3f9Z.js",
+    "http://localhost:8080/@scope/pkg",
+    "https://x.example/login?error=404&code=404",
+    "/home",
+    "/",
+    "/homepage/x",
+    "/data/home/x",
+    "/Users/Shared/x",
+    "/rooted/x",
+    "C:\\Users\\Public\\x",
+    f"{HOME}ice/x",
+    f"{HOME}.bak/x",
+    "~/notes.md",
+    '{"a": 1, "b": [true, null, "x"]}',
+    "[1, 2, 3]",
+    "[withheld]",
+    "if text.startswith('" + _DASHES + "BEGIN PRIVATE KEY" + _DASHES + "'):",
+    "area (212) of 500-600",
+    "a == b && c != d",
+    "x = y",
+    "pin the version",
+    "",
+    " \n\t",
+    "\U0001f600 é 世界",
+)
+"""Nothing may be changed in them."""
