@@ -36,13 +36,10 @@ def origin(url: str) -> str | None:
     """The origin of a URL with a host, without whoever is named before it; None for others."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        known = parts.scheme and parts.hostname and (parts.port is None or parts.port >= 0)
     except ValueError:
         return None
-    if not parts.scheme or not host:
-        return None
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}{f':{port}' if port is not None else ''}/"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/" if known else None
 
 
 def redacted_part(part: Mapping[str, Any], redactor: Redacts) -> dict[str, Any]:

@@ -47,9 +47,10 @@ _NOTHING: Final = frozenset(
 )
 """Values that say nothing: of types, of JSON, of forms."""
 _REFERENCE: Final = re.compile(
-    r"\$\{[A-Za-z_]\w*\}|\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%|\*{3,}|\$?\{\{.*"
+    r"\$\{[A-Za-z_]\w*+\}|\$[A-Z_][A-Z0-9_]*+|%[A-Z_]++%|\*{3,}+|\$?\{\{.*+"
     r"|(?:Optional|Union|Annotated|Literal|Final|list|List|dict|Dict)\[[\w\[\], .|]*+"
 )
+"""Values that stand for others: variables, templates, masks, and types in code."""
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]*+[.,:;!?]*+")
 _USER: Final = re.compile(
     r"(?<![\w-])(?:-u|--user|--proxy-user)(?:[ \t]{1,4}|=)([\"']?)([^\s\"':]{1,128}:[^\s\"']++)"

@@ -19,7 +19,7 @@ _ENDINGS: Final = (
     *("privatekey", "secretkey", "pwd", "credential", "credentials", "cookie", "authorization"),
 )
 """What a word ends in that was joined without a mark: `dbpassword`, `clientsecret`."""
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_WORD: Final = re.compile(r"[^\W\d_]++")
 _BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _STEMS: Final = re.compile(
     r"pass|pwd|secret|token|cred|key|jwt|pin|otp|mnemonic|card|cv[vc]|code|phrase|auth|cookie"

@@ -1,5 +1,5 @@
-"""Invented secrets of every class, and texts that hold none. What looks like a token is put together
-here, so that no scanner takes it for a real one."""
+"""Invented secrets of every class, and texts that hold none. What looks like a token is put
+together here, so that no scanner takes it for a real one."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ SECRETS: Final = {
     "JSON": Sample('log {"password":"hunter2example","ok":true}', "hunter2example"),
     "JSON, spaced": Sample('log { "password" : "hunter2 example words" }', "example words"),
     "JSON, nested": Sample('log {"secret":{"value":"hunter2example"}}', "hunter2example"),
-    "JSON, escaped": Sample('log {\\"password\\":\\"hunter2\\\\\\"example\\"}', "example"),
+    "JSON, escaped": Sample('log {\\"password\\":\\"hunter2\\\\\\"zebra\\"}', "zebra"),
     "JSON, number": Sample('log {"password":8472910,"n":1}', "8472910"),
     "quoted words": Sample("password: 'hunter two example'", "two example"),
-    "quoted with quote": Sample('token="hunter\\"example"', "example"),
-    "unclosed quote": Sample('secret="hunter2 example', "example"),
+    "quoted with quote": Sample('token="hunter\\"zebra"', "zebra"),
+    "unclosed quote": Sample('secret="hunter2 zebra', "zebra"),
     "next line": Sample("password:\n  hunter2example\nuser: bob", "hunter2example"),
     "subscript": Sample("headers['X-Api-Key'] = 'hunter2example'", "hunter2example"),
     "arrow": Sample("'password' => 'hunter2example'", "hunter2example"),

@@ -56,14 +56,14 @@ def test_people_are_left_only_where_the_operator_says_so(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('x {"password":"a b","status":"failed"}', f'x {{"password":"{SECRET}","status":"failed"}}'),
+        ('x {"password":"a b","ok":"no"}', f'x {{"password":"{SECRET}","ok":"no"}}'),
         ("FOO_PASSWORD=abc next", f"FOO_PASSWORD={SECRET} next"),
-        ("https://x.example/cb?access_token=abc&n=1", f"https://x.example/cb?access_token={SECRET}&n=1"),
+        ("https://x.example/?token=abc&n=1", f"https://x.example/?token={SECRET}&n=1"),
         ("postgres://u:p@db.example/app", f"postgres://{SECRET}@db.example/app"),
         ("/home/alice/x", "~/x"),
         ("C:\\Users\\bob\\x", "~\\x"),
         ("mail bob@x.example.", f"mail {PII}."),
-        ("https://h.example/s/T0/EXAMPLEPATH0123456 -> 403", f"https://h.example/s/T0/{SECRET} -> 403"),
+        ("https://h.example/T0/EXAMPLEPATH0123456 -> 4", f"https://h.example/T0/{SECRET} -> 4"),
     ],
 )  # fmt: skip
 def test_what_stands_around_a_secret_stays(text: str, expected: str) -> None:
