@@ -132,8 +132,8 @@ class SinkLoop:
             return records
         await self._settle([Settlement(record) for record in excluded])
         self._metrics.excluded(self._terms.name, len(excluded))
-        offsets = {record.offset for record in excluded}
-        return [record for record in records if record.offset not in offsets]
+        gone = {(record.home, record.offset) for record in excluded}
+        return [record for record in records if (record.home, record.offset) not in gone]
 
     def _is_own_failure(self, record: Record) -> bool:
         event_type = dict(record.headers).get("ce_type")

@@ -140,3 +140,28 @@ def test_the_list_makes_no_journal(tmp_path: Path) -> None:
     assert done.stdout == b""
     assert json.loads(done.stderr)["found"] is False
     assert not setup.journal.exists()
+
+
+def test_a_failure_that_is_set_aside_takes_no_other_record_with_it(
+    bus: BusKind, tmp_path: Path, processes: Processes
+) -> None:
+    """Offsets tell records of one partition apart, and a sink may read many topics."""
+    setup = Setup(bus, tmp_path, partitions=1)
+    setup.route("siem", {"type": ["user.message.*"]})
+    path = setup.file_sink("archive", "siem", "failures")
+    setup.journal_only("archive")
+    setup.write()
+    reported = {
+        **{key: value for key, value in json.loads(stream(1)[0]).items() if key != "message"},
+        "type": "hook.failure",
+        "parentEventId": "evt-x",
+        "failure": {"backendId": "archive", "reason": "timeout", "policy": "fail-open"},
+    }
+    failures = [json.dumps({**reported, "id": f"evt-f{number}"}).encode() for number in range(20)]
+    publish(setup, [*failures, *stream(20)])
+    router = processes.run(setup, "--only", "router").ready()
+    until(lambda: len(tail(setup, "siem")) == 20, lambda: router.stderr)
+    router.stop()
+    service = processes.run(setup, "--only", "sink:archive")
+    until(lambda: len(lines(path)) == 20, lambda: f"all events: {service.stderr}")
+    service.stop()

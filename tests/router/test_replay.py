@@ -7,12 +7,13 @@ import pytest
 
 from hookbus.codecs.headers import read_headers
 from hookbus.policies.levels import LEVELS
-from hookbus.router import build, build_replay, pace
+from hookbus.router import build, build_replay, pace, plan
 from hookbus.router.attempts import Place, attempts_of, origin_of, replay_topic, replayed
 from hookbus.router.config_file import parse
 from hookbus.router.letters import moment
 from hookbus.router.types import Record
 from tests.corpus import events
+from tests.router.test_config_file import COMPLETE
 
 NOW = 1_800_000_000.0
 
@@ -115,6 +116,18 @@ def test_a_sink_of_any_name_has_a_legal_replay_topic_of_its_own():
     assert topics[0] == "hookbus.replay.com.example.siem"
     assert len(set(topics)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) for topic in topics)
+
+
+def test_the_plan_names_the_replay_topics_and_keeps_others_out_of_them():
+    """What is replayed for one sink is nobody else's, and nobody else writes there."""
+    described = {line.get("sink"): line for line in plan.describe(parse(COMPLETE))}
+    assert described["com.example.siem"]["replay"] == "hookbus.replay.com.example.siem"
+    text = COMPLETE.replace("topic: hookbus.review", "topic: hookbus.replay.com.example.siem")
+    found = plan.problems(parse(text), build.known_types())
+    assert any(problem.startswith("routes.review.topic: ") for problem in found)
+    text = COMPLETE.replace("[hookbus.siem, ", "[hookbus.replay.com.example.siem, ")
+    found = plan.problems(parse(text), build.known_types())
+    assert any(problem.startswith("sinks.com.example.archive.topics: ") for problem in found)
 
 
 def test_attempts_and_origin_survive_the_headers():
