@@ -30,6 +30,15 @@ dead_letters: {topic: dead}
 """
 
 
+_ONE_ROUTE: Final = """
+bus: {{sqlite: {{path: unused.db}}}}
+ingress: {{agents: {{topics: [in], capture: {held}}}}}
+routes:
+  one: {{topic: one, capture: {capture}}}
+dead_letters: {{topic: dead}}
+"""
+
+
 def validate() -> list[Result]:
     """Strict decoding and validation."""
     return [
@@ -46,9 +55,26 @@ def pipeline() -> list[Result]:
     ]
 
 
+def redact() -> list[Result]:
+    """One record in, one redacted copy out, against one at metadata, and one at redacted that needs
+    no pipeline because the event says that it is redacted."""
+    return [
+        compare(
+            name,
+            _copying(events, "redacted, redact: true", "full"),
+            {
+                "metadata copy": _copying(events, "metadata", "full"),
+                "redacted event, passed on": _copying(events, "redacted", "redacted"),
+            },
+        )
+        for name, events in _mixes("redact").items()
+    ]
+
+
 SUITE: Final[Mapping[str, Callable[[], list[Result]]]] = {
     "validate": validate,
     "pipeline": pipeline,
+    "redact": redact,
 }
 
 
@@ -68,8 +94,8 @@ def _decoding(events: list[bytes]) -> Work:
     return work
 
 
-def _stepping(events: list[bytes]) -> Work:
-    config = parse(_CONFIG)
+def _stepping(events: list[bytes], text: str = _CONFIG, copies: int = 3) -> Work:
+    config = parse(text)
     made: Pipeline = build.pipeline(config, build.decoder(config))
     offsets = count()
 
@@ -77,11 +103,16 @@ def _stepping(events: list[bytes]) -> Work:
         memory = build.memory(config)
         for event in events:
             record = Record("in", 0, next(offsets), 0, None, event)
-            if len(made.step(record, memory).outputs) < 3:
+            if len(made.step(record, memory).outputs) < copies:
                 raise AssertionError("a benchmark event is not routed")
         return len(events)
 
     return work
+
+
+def _copying(events: list[bytes], capture: str, held: str) -> Work:
+    """A single route with this ceiling, on events of which the ingress holds this level."""
+    return _stepping(events, _ONE_ROUTE.format(capture=capture, held=held), copies=1)
 
 
 def _references(events: list[bytes]) -> dict[str, Work]:

@@ -1,4 +1,4 @@
-"""Routes that redact: what they write, what they refuse, and what happens when the pipeline fails."""
+"""Routes that redact: what they write and refuse, and what happens when the pipeline fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hookbus.router.metrics import Metrics
 from hookbus.router.pipeline import Pipeline
 from hookbus.router.types import Record
 from tests.corpus import elicitations, events
-from tests.corpus.secrets import SECRETS
+from tests.corpus.secrets import LISTED, SECRETS
 
 SECRET = "[REDACTED:secret]"  # noqa: S105 - a token that replaces one
 TEXT = """
@@ -58,11 +58,15 @@ def pipeline(redactor: Any = None) -> Pipeline:
     )
 
 
+ITS_OWN = pipeline()
+LISTING = pipeline(Redactor(Settings(secrets=(LISTED,))))
+
+
 class Play:
     """Events taken one after another by one partition."""
 
     def __init__(self, made: Pipeline | None = None) -> None:
-        self.pipeline = made or pipeline()
+        self.pipeline = made or ITS_OWN
         self.memory = Memory(PendingRequests(most=100, age=86_400_000), Streams(100))
         self.offset = 0
 
@@ -169,8 +173,8 @@ def form(properties: Any = PROPERTIES) -> Any:
 
 
 def test_the_body_of_a_form_is_redacted_as_the_tree_that_it_is() -> None:
-    """Texts that a person reads go through the pipeline; keys, types, bounds and choices stay, and a
-    field that is named password stays a field."""
+    """Texts that a person reads go through the pipeline; keys, types, bounds and choices stay, and
+    a field that is named password stays a field."""
     made = body_of(Play().take(asked(form()))["review"], "request")
     assert set(made) == {"message", "requestedSchema"}
     assert made["message"] == f"Who? password: {SECRET}"
@@ -192,8 +196,8 @@ def test_the_body_of_a_form_is_redacted_as_the_tree_that_it_is() -> None:
 
 
 def test_answers_are_redacted_by_the_form_that_they_answer() -> None:
-    """Choices, booleans, numbers stay; texts go through the pipeline; an answer to a field that asks
-    for a credential doesn't stay, nor one to nothing that was asked."""
+    """Choices, booleans, numbers stay; texts go through the pipeline; an answer to a field that
+    asks for a credential doesn't stay, nor one to nothing that was asked."""
     play = Play()
     play.take(asked(form({**PROPERTIES, "amount": {"type": "number"}})))
     made = body_of(
@@ -266,7 +270,7 @@ def test_no_secret_survives_in_any_text_of_a_form_or_its_answer(name: str) -> No
     choice = {"type": "string", "oneOf": [{"const": "r", "title": text}]}
     named = {"type": "string", "enum": ["r"], "enumNames": [text]}
     many = {"type": "array", "items": {"anyOf": [{"const": "r", "title": text}]}}
-    play = Play()
+    play = Play(LISTING)
     request = elicitations.form({"a": field, "b": choice, "c": named, "d": many})
     copy = play.take(asked({**request, "message": text}))["review"]
     body_of(copy, "request")
