@@ -5,8 +5,9 @@ partition/offset) and when it was written; the bytes that a topic at `full` hold
 `--counts` prints their numbers by stage, reason, sink and route instead.
 
 `replay` sends refused input to its ingress topic again, as it was, and what a sink gave up to that
-sink alone, cut down to what the route of its topic allows now. What has been replayed is remembered
-and not sent again; a dry run sends and remembers nothing. A record that was replayed
+sink alone, cut down to what the route of its topic allows now. What one route could not write goes
+through all routes again, with the same identity. What has been replayed is remembered and not sent
+again; a dry run sends and remembers nothing. A record that was replayed
 `--max-attempts` times already stays where it is. What can't be replayed is named on stderr, with
 the progress, one JSON object a line; the summary goes to stdout. Exits with 1 if anything that was
 asked for could not be replayed.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import NewTopics
@@ -146,3 +147,32 @@ async def test_a_static_member_keeps_its_partitions_over_a_restart(broker: Broke
             records = await collect(reader, 10)
             assert sorted(numbers(records)) == list(range(first, first + 10))
             await reader.settle(done(records))
+
+
+async def test_what_was_deleted_or_aborted_is_not_fetched(broker: Broker) -> None:
+    """Nor is a marker, and what comes after them is."""
+    topic = fresh("in")
+    async with opened(broker.bootstrap, topic, request_timeout=8.0) as bus:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=broker.bootstrap, transactional_id=fresh("tx")
+        )
+        await producer.start()
+        try:
+            for commit in (True, False, True):
+                await producer.begin_transaction()
+                for number in range(3):
+                    await producer.send_and_wait(topic, b"%d" % number, b"k", partition=0)
+                await (producer.commit_transaction if commit else producer.abort_transaction)()
+        finally:
+            await producer.stop()
+
+        async def offsets() -> list[int]:
+            return [record.offset async for record in bus.fetch(topic, 0, range(20))]
+
+        assert await offsets() == [0, 1, 2, 8, 9, 10]
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        await admin.start()
+        await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=2)})
+        await admin.close()
+        assert await offsets() == [2, 8, 9, 10]
+        assert [record async for record in bus.fetch(topic, 0, [0, 1])] == []
