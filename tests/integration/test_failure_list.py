@@ -57,14 +57,14 @@ def test_a_stop_that_outlives_the_process_is_one_failure(
     _gone(audited, "fail-closed")
     audited.write()
     publish(audited, stream(300, sources=1))
-    for _ in range(3):
+    for last in (False, False, True):
         service = processes.run(audited)
         until(
             lambda: service.metrics().value("hookbus_sink_stopped", sink="siem") == 1,  # noqa: B023
             lambda: f"the sink stops: {service.stderr}",  # noqa: B023
         )
-        service.kill()
-    service = processes.run(audited)
+        if not last:
+            service.kill()
     until(lambda: tail(audited, "failures"), lambda: f"the failure forwarded: {service.stderr}")
     service.stop()
     assert len(journal(audited, "failures")) == 1
