@@ -9,24 +9,29 @@ from typing import Final
 from hookbus.policies.redaction.names import names_credential
 from hookbus.policies.redaction.quoted import bracketed, extent
 from hookbus.policies.redaction.spans import Span
+from hookbus.policies.redaction.words import places
 
-_NEEDED: Final = (
-    *("pass", "pwd", "secret", "token", "cred", "key", "auth", "cookie", "jwt", "mnemonic"),
-    *("cvv", "cvc", "otp", "pin", "phrase", "connection", "sid"),
+_STARTS: Final = (
+    *("pass", "pwd", "secret", "token", "cred", "key", "authorization", "cookie", "jwt"),
+    *("mnemonic", "cvv", "cvc", "otp", "pin", "phrase", "connection", "sid"),
 )
+"""How what names a credential starts, in lower case."""
 
 _NAMED: Final = re.compile(
     r"(?:passw(?:or)?(?:d|t)s?|pass[ _-]?(?:phrase|code|word)s?|pwd|secrets?|tokens?"
     r"|credentials?|creds?|authorization|cookies?|jwt|mnemonic|cvv|cvc|otp|pin(?:code)?|pass(?=\b|_)"
-    r"|(?:api|access|private|secret|signing|auth|encryption|ssh|master|account|license|shared)"
-    r"[ _-]?keys?|(?:seed|recovery)[ _-]phrase|connection[ _-]?string|sid(?=\b|_))"
+    r"|keys?|phrase|connection[ _-]?string|sid(?=\b|_))"
     r"([\w.-]{0,40}+)"  # the rest of the name
     r"([\\\"'`\])]{0,16}+)"  # what closes it
     r"\s{0,16}+"
     r"(=>|:=|={1,3}|:(?![:/])|>|(?<=\s)(?=[^\s=:]))",
     re.IGNORECASE,
 )
-_START: Final = re.compile(r"[\w.-]*+\Z")
+_START: Final = re.compile(
+    r"(?:(?<![A-Za-z])(?:api|access|private|secret|signing|auth|encryption|ssh|master|account"
+    r"|license|shared|seed|recovery) )?[\w.-]{0,64}\Z",
+    re.IGNORECASE,
+)
 _GAP: Final = re.compile(r"[^\S\r\n]{0,64}+(?:\r?\n[^\S\r\n]{0,64}+)?(?:-[^\S\r\n]{1,4})?")
 _LINE: Final = re.compile(r"[^\r\n\"'`]*+")
 _KEY: Final = re.compile(r"[\w.-]{1,64}[\"']?(?::(?=\s|\Z)|=(?!=))|\|?\Z")
@@ -62,9 +67,10 @@ def assignments(text: str, lowered: str) -> Iterator[Span]:
 
     A quoted value goes whole, a bare one up to what ends it. `lowered` is the text in lower case.
     """
-    if any(map(lowered.__contains__, _NEEDED)):
-        at = 0
-        while (found := _NAMED.search(text, at)) is not None:
+    at = 0
+    for place in places(lowered, _STARTS):
+        found = _NAMED.match(text, place) if place >= at else None
+        if found is not None:
             at = found.end()
             span = _value(text, found)
             if span is not None:

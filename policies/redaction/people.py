@@ -28,7 +28,6 @@ _CALLED: Final = re.compile(
     r"(\+?\(?\d(?:[ ()./-]{0,2}\d){6,14})(?![\w-])",
     re.IGNORECASE,
 )
-_DIGITS: Final = re.compile(r"\d(?:[ ()./-]{0,2}\d){6}")
 _DATE: Final = re.compile(r"(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./]")
 
 _POSIX: Final = re.compile(
@@ -56,8 +55,6 @@ def emails(text: str) -> Iterator[Span]:
 def phones(text: str) -> Iterator[Span]:
     """Telephone numbers: international ones, North American ones in groups, and whatever has at
     least seven digits after a word such as `tel`. Bare digits are no telephone number."""
-    if not _DIGITS.search(text):
-        return
     for found in _PHONE.finditer(text):
         if not _is_decimal(found[0]):
             yield Span(found.start(), found.end(), "pii")

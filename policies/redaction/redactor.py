@@ -22,6 +22,7 @@ from hookbus.policies.redaction.people import emails, home_pattern, homes, phone
 from hookbus.policies.redaction.spans import SECRET, Span, merged, replaced
 from hookbus.policies.redaction.tokens import pem, schemes, tokens
 from hookbus.policies.redaction.urls import urls
+from hookbus.policies.redaction.words import has_number, lowered
 
 _ROUNDS: Final = 8
 """A replacement may lay bare what stood beside it, so a text is read until nothing changes; one
@@ -108,18 +109,20 @@ class Redactor:
         found = merged(self._secrets(text))
         if not self._pii:
             return found
-        personal = [span for span in (*emails(text), *phones(text)) if not _overlaps(span, found)]
+        numbers = phones(text) if has_number(text) else ()
+        personal = [span for span in (*emails(text), *numbers) if not _overlaps(span, found)]
         return merged((*found, *personal)) if personal else found
 
     def _secrets(self, text: str) -> Iterator[Span]:
         yield from listed(text, self._needles)
         yield from pem(text)
         yield from tokens(text)
-        lowered = text.lower()
-        yield from schemes(text, lowered)
-        yield from assignments(text, lowered)
+        lower = lowered(text)
+        yield from schemes(text, lower)
+        yield from assignments(text, lower)
         yield from urls(text)
-        yield from cards(text)
+        if has_number(text):
+            yield from cards(text)
         yield from homes(text, self._home)
 
 

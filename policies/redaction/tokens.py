@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hookbus.policies.redaction.spans import Span
+from hookbus.policies.redaction.words import places
 
 _VENDORS: Final = {
     "AKIA": r"AKIA[A-Z0-9]{16,}+",  # cloud access key ids
@@ -113,9 +114,10 @@ def pem(text: str) -> Iterator[Span]:
 def schemes(text: str, lowered: str) -> Iterator[Span]:
     """Credentials after the name of an HTTP authentication scheme, wherever they are. A plain word
     after it is prose ("basic usage"), if it isn't long."""
-    if not any(map(lowered.__contains__, _SCHEMES)):
-        return
-    for found in _SCHEME.finditer(text):
+    for place in places(lowered, _SCHEMES):
+        found = _SCHEME.match(text, place)
+        if found is None:
+            continue
         bearer, _, digest = found.groups()
         if digest is not None:
             credential = _DIGEST.match(text, found.end())
