@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from hookbus.router import build, redaction
+from hookbus.router import build, build_bus, redaction
 from hookbus.router.attempts import replay_topic
 from hookbus.router.config import Config
 from hookbus.router.regate import Regate
@@ -20,7 +20,7 @@ def regate(config: Config) -> Regate:
     return Regate(
         decoder=build.decoder(config),
         correlator=build.correlator(),
-        copier=build.copier(redaction.redactor(config, build.read_secret)),
+        copier=build.copier(redaction.redactor(config, build_bus.read_secret)),
         formatter=build.formatter(),
         routes=tuple(build.route_plan(name, route) for name, route in config.routes.items()),
         memory=functools.partial(build.memory, config),
@@ -30,12 +30,12 @@ def regate(config: Config) -> Regate:
 def replay_desk(config: Config, max_attempts: int) -> ReplayDesk:
     return ReplayDesk(
         regate=regate(config),
-        ingress=frozenset(build.ingress_topics(config)),
+        ingress=frozenset(build_bus.ingress_topics(config)),
         recipients={
             name: Recipient(frozenset(sink.topics), replay_topic(config.bus.group, name))
             for name, sink in config.sinks.items()
         },
         failures_topic=config.failures.topic if config.failures else None,
         max_attempts=max_attempts,
-        largest=build.largest(config),
+        largest=build_bus.largest(config),
     )

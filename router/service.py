@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
-from hookbus.router import build, plan
+from hookbus.router import build, build_bus, build_sinks, plan
 from hookbus.router.config import Config
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, StartupError
 from hookbus.router.journal import CHANGELOGS, FORWARDED, GROUP, TOPICS, Journal, forward
@@ -112,7 +112,7 @@ class Service:
         if self._server is not None:
             await self._server.start()
             stack.push_async_callback(self._server.stop)
-        bus = build.bus(self._config)
+        bus = build_bus.bus(self._config)
         stack.push_async_callback(bus.close)
         opening = asyncio.create_task(self._open(bus, stack))
         stopping = asyncio.create_task(self._stop.wait())
@@ -130,8 +130,8 @@ class Service:
 
     async def _open(self, bus: Bus, stack: AsyncExitStack) -> dict[str, Loop]:
         first = self._persistence(next(iter(self._progress)))
-        changelogs = build.changelogs(self._config) if self._part.router else {}
-        await first(lambda: bus.open(build.topics(self._config), changelogs))
+        changelogs = build_bus.changelogs(self._config) if self._part.router else {}
+        await first(lambda: bus.open(build_bus.topics(self._config), changelogs))
         loops: dict[str, Loop] = {"lag": self._show_lag}
         if self._part.sinks:
             journal = await self._open_journal(bus, stack, loops)
@@ -150,7 +150,7 @@ class Service:
         self, bus: Bus, stack: AsyncExitStack, loops: dict[str, Loop]
     ) -> Journal:
         """The journal, and the loop that forwards from it."""
-        journal = build.journal_bus(self._config)
+        journal = build_bus.journal_bus(self._config)
         stack.push_async_callback(journal.close)
         try:
             await journal.open(TOPICS, CHANGELOGS)
@@ -160,12 +160,14 @@ class Service:
         stack.push_async_callback(pending.close)
         self._readers[FORWARDER] = pending
         persistence = self._persistence(f"sink:{self._part.sinks[0]}")
-        topic = build.failures(self._config).topic
+        topic = build_bus.failures(self._config).topic
         loops[FORWARDER] = partial(forward, pending, bus, topic, persistence)
         return Journal(journal, version=self._version, now=time.time)
 
     async def _open_sinks(self, bus: Bus, stack: AsyncExitStack) -> dict[str, Sink]:
-        sinks = {name: build.sink(name, self._config.sinks[name], bus) for name in self._part.sinks}
+        sinks = {
+            name: build_sinks.sink(name, self._config.sinks[name], bus) for name in self._part.sinks
+        }
         for sink in sinks.values():
             stack.push_async_callback(sink.close)
             await sink.open()
@@ -174,10 +176,10 @@ class Service:
     async def _join(self, bus: Bus, stack: AsyncExitStack) -> None:
         """Join all consumer groups at once: a broker may take seconds for each."""
         topics = {
-            f"sink:{name}": build.sink_topics(self._config, name) for name in self._part.sinks
+            f"sink:{name}": build_bus.sink_topics(self._config, name) for name in self._part.sinks
         }
         if self._part.router:
-            topics[ROUTER] = build.ingress_topics(self._config)
+            topics[ROUTER] = build_bus.ingress_topics(self._config)
         async with asyncio.TaskGroup() as joining:
             for loop, wanted in topics.items():
                 joining.create_task(self._join_one(bus, stack, loop, wanted))
@@ -194,8 +196,10 @@ class Service:
         return RouterLoop(
             self._readers[ROUTER],
             build.pipeline(self._config, self._decoder),
-            PendingStore(bus, build.changelogs(self._config), partial(build.memory, self._config)),
-            ingress_of=build.ingress_of(self._config),
+            PendingStore(
+                bus, build_bus.changelogs(self._config), partial(build.memory, self._config)
+            ),
+            ingress_of=build_bus.ingress_of(self._config),
             routes=tuple(self._config.routes),
             metrics=self._metrics,
             progress=self._progress[ROUTER],
@@ -207,7 +211,7 @@ class Service:
         return SinkLoop(
             self._readers[loop],
             sink,
-            build.terms(self._config, name),
+            build_sinks.terms(self._config, name),
             domains=plan.domains(self._config),
             office=build.office(self._config),
             journal=journal,

@@ -21,7 +21,7 @@ from uuid import uuid4
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hookbus.router import build, config_file
+from hookbus.router import build_bus, config_file
 from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.types import Bus, Record
 
@@ -330,7 +330,7 @@ def tail(setup: Setup, topic: str) -> list[bytes]:
 
 def records(setup: Setup, topic: str) -> list[Record]:
     """The records of a topic of this setup."""
-    return asyncio.run(_scan(build.bus(config_file.load(setup.file)), setup.topic(topic)))
+    return asyncio.run(_scan(build_bus.bus(config_file.load(setup.file)), setup.topic(topic)))
 
 
 def journal(setup: Setup, topic: str) -> list[Record]:

@@ -23,7 +23,7 @@ from typing import Any, Final, get_args
 
 from hookbus.codecs.verdict import Code
 from hookbus.policies.faults import Reason
-from hookbus.router import build, build_replay
+from hookbus.router import build, build_bus, build_replay
 from hookbus.router.commands.common import add_config, add_period, complain, period, write
 from hookbus.router.commands.registered import add_registration, load_registered
 from hookbus.router.config import Config
@@ -89,7 +89,7 @@ def execute(options: argparse.Namespace) -> int:
 async def _list(config: Config, wanted: Wanted, *, counts: bool) -> None:
     kinds: Counter[tuple[tuple[str, str], ...]] = Counter()
     unreadable = 0
-    bus = build.bus(config)
+    bus = build_bus.bus(config)
     try:
         await bus.open([])  # a topic that is missing is not made by looking at it
         async for record in bus.scan(build.dead_letters(config).topic, follow=False):
@@ -119,12 +119,12 @@ async def _replay(config: Config, wanted: Wanted, options: argparse.Namespace) -
     topic = build.dead_letters(config).topic
     changelogs = build_replay.changelogs(config)
     (changelog,) = changelogs
-    bus = build.bus(config)
+    bus = build_bus.bus(config)
     try:
         if options.dry_run:
             await bus.open([])
         else:
-            await bus.open(build.topics(config), changelogs)
+            await bus.open(build_bus.topics(config), changelogs)
         done = Replayed(bus, changelog, topic)
         await done.load()
         replay = Replay(

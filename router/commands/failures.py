@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from hookbus.router import build
+from hookbus.router import build_bus
 from hookbus.router.commands.common import add_config, add_period, complain, period, write
 from hookbus.router.commands.registered import add_registration, load_registered
 from hookbus.router.config import Config
@@ -54,25 +54,25 @@ async def _list(config: Config, wanted: Callable[[Found], bool], *, journal_only
     async with AsyncExitStack() as stack:
         journal = await _open_journal(config, stack)
         bus = None if journal_only else await _open_bus(config, stack)
-        async for found in failures(journal, bus, build.failures(config).topic):
+        async for found in failures(journal, bus, build_bus.failures(config).topic):
             if wanted(found):
                 write(found.shown())
 
 
 async def _open_journal(config: Config, stack: AsyncExitStack) -> Bus | None:
     """None if there is none: it is not made by looking at it."""
-    path = build.failures(config).journal
+    path = build_bus.failures(config).journal
     if not await asyncio.to_thread(Path(path).exists):
         complain({"journal": path, "found": False})
         return None
-    journal = build.journal_bus(config)
+    journal = build_bus.journal_bus(config)
     stack.push_async_callback(journal.close)
     await journal.open(TOPICS)
     return journal
 
 
 async def _open_bus(config: Config, stack: AsyncExitStack) -> Bus:
-    bus = build.bus(config)
+    bus = build_bus.bus(config)
     stack.push_async_callback(bus.close)
     await bus.open([])
     return bus

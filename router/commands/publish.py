@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from hookbus.router import build
+from hookbus.router import build_bus
 from hookbus.router.commands.common import add_config, add_input, lines, load_config
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
 
 async def _publish(config: Config, topic: str, source: Iterable[bytes]) -> None:
     """Says how many lines are durable, also if it fails in the middle."""
-    bus = build.bus(config)
+    bus = build_bus.bus(config)
     count = 0
     try:
         await bus.open([topic])

@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import sys
 
-from hookbus.router import build
+from hookbus.router import build_bus
 from hookbus.router.commands.common import add_config, load_config
 from hookbus.router.config import Config
 from hookbus.router.sinks.jsonlines import line
@@ -27,7 +27,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _tail(config: Config, topic: str, *, follow: bool) -> None:
-    bus = build.bus(config)
+    bus = build_bus.bus(config)
     try:
         await bus.open([])  # a topic that is missing is not made by looking at it
         async for record in bus.scan(topic, follow=follow):

@@ -14,7 +14,7 @@ from typing import Final
 
 import aiohttp
 
-from hookbus.router import build
+from hookbus.router import build_bus
 from hookbus.router.commands.common import load_config
 from hookbus.router.commands.publish import key_of
 from hookbus.router.demo.backend import PolicyBackend
@@ -107,7 +107,7 @@ async def _send_and_break(
 
 
 async def _publish(config_file: Path, lines: list[bytes]) -> None:
-    bus = build.bus(load_config(config_file))
+    bus = build_bus.bus(load_config(config_file))
     try:
         await bus.open(["agents.hooks"])
         await bus.publish([Output("agents.hooks", key_of(line), line) for line in lines])

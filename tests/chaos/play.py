@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from hookbus.router import build, config_file
+from hookbus.router import build_bus, config_file
 from hookbus.router.errors import BusUnavailable
 from hookbus.router.types import Bus, Output
 from tests.brokers import Broker
@@ -127,7 +127,7 @@ class Play:
             await asyncio.gather(*tasks)
 
     async def _publish(self) -> None:
-        bus = build.bus(config_file.load(self._setup.file))
+        bus = build_bus.bus(config_file.load(self._setup.file))
         topic = self._setup.topic("in")
         await bus.open([topic])
         number, started = 0, time.monotonic()
@@ -255,7 +255,7 @@ class Play:
         )
 
     async def _evidence(self) -> Evidence:
-        bus = build.bus(config_file.load(self._setup.file))
+        bus = build_bus.bus(config_file.load(self._setup.file))
         topic = self._setup.topic
         await bus.open([topic(name) for name in ("full", "meta", "dead")])
         ids_at = {}

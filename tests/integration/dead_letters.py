@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from hookbus.router import build, config_file
+from hookbus.router import build, build_bus, config_file
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.types import Output, Record
 from tests.processes import Setup, command
@@ -20,9 +20,9 @@ def send(setup: Setup, outputs: list[Output]) -> None:
 
     async def publish() -> None:
         config = config_file.load(setup.file)
-        bus = build.bus(config)
+        bus = build_bus.bus(config)
         try:
-            await bus.open(build.topics(config))
+            await bus.open(build_bus.topics(config))
             await bus.publish(outputs)
         finally:
             await bus.close()

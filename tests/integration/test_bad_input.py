@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from hookbus.router import build, config_file
+from hookbus.router import build_bus, config_file
 from hookbus.router.types import Output, Record
 from tests.brokers import Broker, chosen
 from tests.processes import (
@@ -109,7 +109,7 @@ def _send(setup: Setup, outputs: list[Output]) -> None:
     """Append records as any producer may."""
 
     async def send() -> None:
-        bus = build.bus(config_file.load(setup.file))
+        bus = build_bus.bus(config_file.load(setup.file))
         try:
             await bus.open([setup.topic("in")])
             await bus.publish(outputs)

@@ -1,0 +1,33 @@
+"""Where the name for a static membership comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookbus.router import build
+from hookbus.router.config import BusConfig, Config, Kafka
+from hookbus.router.errors import StartupError
+from hookbus.router.units import Secret
+
+CONFIG = Config(
+    bus=BusConfig(
+        kafka=Kafka(bootstrap_servers="127.0.0.1:9", group_instance_id=Secret(env="HOOKBUS_POD"))
+    )
+)
+
+
+@pytest.mark.parametrize("name", [None, "", "two words", "x" * 250])
+def test_a_name_that_kafka_would_not_take_refuses_the_start(
+    name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for by configuration, so going on without would be a surprise."""
+    monkeypatch.delenv("HOOKBUS_POD", raising=False)
+    if name is not None:
+        monkeypatch.setenv("HOOKBUS_POD", name)
+    with pytest.raises(StartupError, match=r"bus\.kafka\.group_instance_id"):
+        build.bus(CONFIG)
+
+
+def test_static_membership_is_off_unless_asked_for() -> None:
+    """A name that two processes share makes each push the other out."""
+    assert Kafka(bootstrap_servers="kafka:9092").group_instance_id is None
