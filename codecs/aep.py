@@ -1,4 +1,4 @@
-"""The verdict on an AEP 0.1 event (AEP-0001 §5, AEP-0002 §5; `facts/aep-codex-mcpx.md` A and C).
+"""The verdict on an AEP 0.1 event (AEP-0001 §5, AEP-0002 §5).
 
 It is that of the official schemas of the envelope and of the type's payload, formats asserted, with
 these deviations:

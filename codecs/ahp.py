@@ -1,4 +1,4 @@
-"""The verdict on an AHP event, or on the JSON-RPC message that carries one (`facts/ahp.md`).
+"""The verdict on an AHP event, or on the JSON-RPC message that carries one.
 
 It equals the verdict of the official validator (PyPI `agenthooksprotocol` 0.10.1), except:
 

@@ -1,7 +1,7 @@
-"""Which form fields ask for a credential, told from their names (DESIGN §5.2).
+"""Which form fields ask for a credential, told from their names.
 
 English words only. They err on the side of asking: a field that merely mentions a password, or a
-postal "pincode", loses its value too. The third mark that DESIGN names, the format, never occurs:
+postal "pincode", loses its value too. A third mark, the format, never occurs:
 no format of the closed MCP vocabulary is one of a credential.
 """
 

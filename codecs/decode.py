@@ -1,4 +1,4 @@
-"""Bytes to an event, or to the reason why they are none (DESIGN §5.1)."""
+"""Bytes to an event, or to the reason why they are none."""
 
 from __future__ import annotations
 

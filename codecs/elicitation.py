@@ -1,7 +1,7 @@
 """The verdict on an elicitation body: the MCP params or result that an AHP event carries as text.
 
 It equals that of the official schema (`mcp-elicitation#request` and `#result` of the PyPI package
-`agenthooksprotocol` 0.10.1), then holds the body against its event (`facts/ahp.md` §9). Stricter
+`agenthooksprotocol` 0.10.1), then holds the body against its event (AHP, ELICITATION). Stricter
 than official are only:
 
 - the parser, which is that of events (`hookbus.codecs.strict`), and the caps below;

@@ -22,7 +22,7 @@ _UNSAFE = re.compile(rb'[^\x21-\x7e]|["%]')
 
 class Attributes(Struct, frozen=True):
     """What the headers of a record say of its event. `type` is the event's own, such as
-    `tool.before`; `body` is the code of a nonconforming body (DESIGN 5.1), `stream` the rule that
+    `tool.before`; `body` is the code of a nonconforming body, `stream` the rule that
     an AEP stream breaks with this event."""
 
     id: str

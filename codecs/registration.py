@@ -1,4 +1,4 @@
-"""Reads AHP portable registration documents (`facts/ahp.md`, section 4).
+"""Reads AHP portable registration documents.
 
 A document is decoded strictly, its shape is judged as the official validator (PyPI
 `agenthooksprotocol` 0.10.1) does, except that a trailing newline is refused after a name, and then

@@ -1,4 +1,4 @@
-"""Makes the copies of an AEP event that routes may write (AEP-0001 §8.2, facts B; DESIGN §5.2).
+"""Makes the copies of an AEP event that routes may write (AEP-0001 §8.2).
 
 A hop may leave content out and may never vouch for it: `full` under a `redacted` ceiling becomes
 `metadata`. An event whose ceiling is no lower than its level passes byte for byte, unless its data

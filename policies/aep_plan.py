@@ -1,4 +1,4 @@
-"""Compiles the levels in the AEP schemas into cuts of an event's data (AEP-0001 §8.2, facts B).
+"""Compiles the levels in the AEP schemas into cuts of an event's data (AEP-0001 §8.2).
 
 A declared member needs the level that its schema names. What no schema names counts as `metadata`
 (AEP-0002 §5.1), so it stays, whatever it holds.

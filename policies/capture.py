@@ -1,4 +1,4 @@
-"""Makes the copy of an AHP event that one route may write (DESIGN §5.2)."""
+"""Makes the copy of an AHP event that one route may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which request an elicitation result answers (AHP, ELICITATION; DESIGN §5.3).
+"""Which request an elicitation result answers (AHP, ELICITATION).
 
 A result belongs to the pending request with the same `source`, whose id is its `parentEventId`, in
 the same session, of the same server and mode. What is decided for a record is decided the same way

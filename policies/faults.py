@@ -1,6 +1,6 @@
 """What a delivery that failed says: something about the event, or something about the route.
 
-The two are disjoint (DESIGN 5.4). A *message* fault is the backend's judgement of this event, so it
+The two are disjoint. A *message* fault is the backend's judgement of this event, so it
 is dead-lettered at once. A *route* fault would have met any other event too, so nothing may be
 skipped or dead-lettered because of it before the sink's policy says so.
 """

@@ -2,8 +2,7 @@
 
     {"fields": [field_spec…], "values": {…}, "body": "conforming" | code, "result": classification}
 
-Members that don't apply are absent. A field_spec is that of AEP-0006, with labels equal to ids
-(DESIGN §5.2, "Forms").
+Members that don't apply are absent. A field_spec is that of AEP-0006, with labels equal to ids.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which answers to a form stay in a copy at `metadata` (DESIGN §5.2, "Forms")."""
+"""Which answers to a form stay in a copy at `metadata`."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def grant(level: Level, ceiling: Level, *, redact: bool = False) -> Grant:
     A copy never rises, and `redacted` can't be made by leaving things out: otherwise `full` under
     a `redacted` ceiling becomes `metadata`. `full` and `redacted` pass a ceiling that is no lower
     unchanged; `none` and `metadata` are not believed, the plan of that level is applied all the
-    same (DESIGN §5.2).
+    same.
     """
     honoured = lower(level, ceiling)
     if honoured == "redacted" and level == "full":

@@ -2,7 +2,7 @@
 
 The plan is an allow-list: a member that no schema names has no place in it and goes. What happens
 to a member that is named follows from its class (`x-capture`) and from whether the schema requires
-it; nothing here knows an event type. Classes and their treatment: DESIGN §5.2.
+it; nothing here knows an event type.
 """
 
 from __future__ import annotations

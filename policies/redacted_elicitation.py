@@ -1,4 +1,4 @@
-"""The bodies of elicitations in redacted copies (DESIGN §5.2, "At `redacted`").
+"""The bodies of elicitations in redacted copies.
 
 A body is parsed, redacted member by member and serialized again: the shape that MCP gives it stays,
 and so do ids, closed choices and bounds. Members that the vocabulary doesn't name go.

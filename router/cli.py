@@ -1,4 +1,4 @@
-"""The command line (DESIGN §6).
+"""The command line.
 
 Exit codes: 0 fine, 1 some input was refused, 2 usage or configuration, 3 start-up failure, 4 a
 fatal fault while running. JSON goes to stdout, one value a line; diagnostics go to stderr.

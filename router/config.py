@@ -1,4 +1,4 @@
-"""The configuration as data: one YAML file, read into these Structs (DESIGN §7).
+"""The configuration as data: one YAML file, read into these Structs.
 
 Every field's comment is its documentation. `hookbus.router.config_file` reads the file,
 `hookbus.router.plan` checks what no single field can show.

@@ -1,4 +1,4 @@
-"""Dead letters: what can't be processed, kept with a reason and with where it is (DESIGN §5.4).
+"""Dead letters: what can't be processed, kept with a reason and with where it is.
 
 At `metadata` a dead letter holds coordinates and never content: the record itself stays where the
 coordinates say. At `full` it holds the bytes too, as far as they fit.

@@ -2,7 +2,7 @@
 
 A bus like any other, with two topics. What is in `FORWARDED` goes on to the failures topic as soon
 as the bus takes it; what is in `KEPT` stays: failures to deliver a failure, and those of sinks
-that no audit sink can speak for (DESIGN §5.4). A delivery that fails again after a restart is the
+that no audit sink can speak for. A delivery that fails again after a restart is the
 same failure: the changelog `IDS` has the ids of all that are recorded.
 """
 

@@ -36,7 +36,7 @@ class Persistence:
             try:
                 result = await call()
             except BusUnavailable as error:
-                self._metrics.bus_unavailable(self._loop)
+                self._metrics.loops.bus_unavailable(self._loop)
                 self._progress.bus_answers(False)
                 if not failed:
                     _log.warning(

@@ -166,7 +166,7 @@ class Pipeline:
             levels += [granted.level] * len(made)
         if self._failures_topic is not None and event.type == HOOK_FAILURE:
             # A harness reports its own backend: like our own failures, it must reach every audit
-            # sink outside that backend's domain, whatever the routes say (DESIGN §5.4).
+            # sink outside that backend's domain, whatever the routes say.
             audit = desk.outputs(self._failures_topic, _FAILURE_GRANT, _WHOLE, None)
             if not isinstance(audit, Unsaid) and self._fits(audit):
                 outputs += audit

@@ -218,7 +218,7 @@ def _shared_paths(config: Config) -> Iterator[str]:
 
 
 def _audit_problems(config: Config) -> Iterator[str]:
-    """No sink may be the only witness of its own failure (DESIGN §5.4)."""
+    """No sink may be the only witness of its own failure."""
     if config.failures is None:
         if config.sinks:
             yield "failures: missing; sinks need a topic and a journal for failed deliveries"

@@ -1,4 +1,4 @@
-"""Whether the loops move: what /healthz and /readyz answer (DESIGN §5.5)."""
+"""Whether the loops move: what /healthz and /readyz answer."""
 
 from __future__ import annotations
 

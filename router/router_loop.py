@@ -74,16 +74,16 @@ class RouterLoop:
             }
             outcomes = await self._settle(records, await self._outcomes(records, memory))
         finally:
-            self._metrics.in_flight(NAME, -len(records))
+            self._metrics.loops.in_flight(NAME, -len(records))
             for partition in partitions:
                 self._progress.done(partition)
         for outcome in outcomes:
-            self._metrics.routed(outcome, self._routes)
+            self._metrics.router.routed(outcome, self._routes)
 
     def _count_received(self, records: list[Record]) -> None:
-        self._metrics.in_flight(NAME, len(records))
+        self._metrics.loops.in_flight(NAME, len(records))
         for topic, count in Counter(record.topic for record in records).items():
-            self._metrics.received(self._ingress_of[topic], count)
+            self._metrics.router.received(self._ingress_of[topic], count)
 
     async def _outcomes(
         self, records: list[Record], memory: Mapping[Partition, Memory]
@@ -121,7 +121,7 @@ class RouterLoop:
             await self._persist(partial(self._reader.settle, _settlements(records, outcomes)))
         except OutputTooLarge:
             outcomes = await self._settle_each(records, outcomes)
-        self._metrics.settled(NAME, self._clock() - started)
+        self._metrics.loops.settled(NAME, self._clock() - started)
         return outcomes
 
     async def _settle_each(self, records: list[Record], outcomes: list[Outcome]) -> list[Outcome]:

@@ -85,7 +85,7 @@ class Service:
         return names + [f"sink:{name}" for name in self._part.sinks]
 
     async def run(self) -> int:
-        """Until a signal or a fault; returns the exit code (DESIGN §6)."""
+        """Until a signal or a fault; returns the exit code."""
         self._obey_signals()
         try:
             async with AsyncExitStack() as stack:
@@ -256,9 +256,9 @@ class Service:
                 if progress is not None:
                     progress.measured(True)
                 if loop == FORWARDER:
-                    self._metrics.journal_pending(sum(lag.values()))
+                    self._metrics.loops.journal_pending(sum(lag.values()))
                     continue
-                self._metrics.lag(loop, lag, self._shown.get(loop, frozenset()))
+                self._metrics.loops.lag(loop, lag, self._shown.get(loop, frozenset()))
                 self._shown[loop] = frozenset(lag)
             try:
                 await asyncio.wait_for(stop.wait(), _LAG_INTERVAL)

@@ -4,7 +4,7 @@ Records go one after another: each partition in a lane of its own where the sink
 several, otherwise all in one. A message fault dead-letters the event at once. A route
 fault is retried with backoff until the sink's deadline, counted from the start of the outage; then
 `fail-open` dead-letters the event and goes on, and `fail-closed` stays at it and probes. Either
-way the failure is in the journal before anything else happens (DESIGN §5.4).
+way the failure is in the journal before anything else happens.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class SinkLoop:
 
     async def _drive(self, lane: Lane, records: list[Record], stop: asyncio.Event) -> None:
         partitions = {record.home for record in records}
-        self._metrics.in_flight(self._loop, len(records))
+        self._metrics.loops.in_flight(self._loop, len(records))
         for partition in partitions:
             self._progress.took(partition)
         try:
@@ -117,7 +117,7 @@ class SinkLoop:
         finally:
             if not self._still_ours(records):
                 self._end_outage(lane)
-            self._metrics.in_flight(self._loop, -len(records))
+            self._metrics.loops.in_flight(self._loop, -len(records))
             for partition in partitions:
                 self._progress.done(partition)
 
@@ -131,7 +131,7 @@ class SinkLoop:
         if not excluded:
             return records
         await self._settle([Settlement(record) for record in excluded])
-        self._metrics.excluded(self._terms.name, len(excluded))
+        self._metrics.sinks.excluded(self._terms.name, len(excluded))
         gone = {(record.home, record.offset) for record in excluded}
         return [record for record in records if (record.home, record.offset) not in gone]
 
@@ -165,7 +165,7 @@ class SinkLoop:
     async def _attempt(self, records: Sequence[Record]) -> Delivery:
         started = self._clock()
         delivery = await self._sink.deliver(records, self._terms.timeout)
-        self._metrics.attempted(
+        self._metrics.sinks.attempted(
             self._terms.name, delivery.delivered, delivery.fault, self._clock() - started
         )
         return delivery
@@ -189,14 +189,14 @@ class SinkLoop:
         if outage.stopped_at is None:
             await self._record_failure(record, fault)
             outage.stopped_at = record.offset
-            self._metrics.stopped(self._terms.name, +1)
+            self._metrics.sinks.stopped(self._terms.name, +1)
         return False
 
     async def _give_up(self, record: Record, fault: Fault) -> None:
         await self._record_failure(record, fault)
         letter = self._office.undelivered(record, self._terms.name, fault.reason, fault.kind)
         await self._settle([Settlement(record, (letter,))])
-        self._metrics.dead_lettered(self._terms.name)
+        self._metrics.sinks.dead_lettered(self._terms.name)
 
     async def _record_failure(self, record: Record, fault: Fault) -> None:
         terms = self._terms
@@ -206,7 +206,7 @@ class SinkLoop:
             )
         )
         if new:
-            self._metrics.failure_recorded(terms.name, fault.reason)
+            self._metrics.sinks.failure_recorded(terms.name, fault.reason)
 
     async def _pause(self, lane: Lane, fault: Fault, stop: asyncio.Event) -> None:
         """Wait before the next attempt, at most until the deadline or until `stop` is set."""
@@ -223,9 +223,9 @@ class SinkLoop:
         if outage is not None:
             self._progress.held_up(lane, by_route_fault=False)
             if outage.stopped_at is not None:
-                self._metrics.stopped(self._terms.name, -1)
+                self._metrics.sinks.stopped(self._terms.name, -1)
 
     async def _settle(self, settlements: list[Settlement]) -> None:
         started = self._clock()
         await self._persist(lambda: self._reader.settle(settlements))
-        self._metrics.settled(self._loop, self._clock() - started)
+        self._metrics.loops.settled(self._loop, self._clock() - started)

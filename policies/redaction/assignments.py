@@ -36,7 +36,7 @@ _GAP: Final = re.compile(r"[^\S\r\n]{0,64}+(?:\r?\n[^\S\r\n]{0,64}+)?(?:-[^\S\r\
 _LINE: Final = re.compile(r"[^\r\n\"'`]*+")
 _KEY: Final = re.compile(r"[\w.-]{1,64}[\"']?(?::(?=\s|\Z)|=(?!=))|\|?\Z")
 _ONE_TOKEN: Final = re.compile(
-    r"(?:bearer|basic|token|api-?key|negotiate)[ \t]++(?:\[REDACTED:[a-z]{1,8}\]|[^\s\"'`,;])++",
+    r"(?:bearer|basic|token|api-?key|negotiate)(?:[ \t]++|[ \t]*+\r?\n[ \t]++)(?:\[REDACTED:[a-z]{1,8}\]|[^\s\"'`,;])++",
     re.IGNORECASE,
 )
 _DIGEST: Final = re.compile(r"digest[ \t]++(?:\w{1,32}=(?:\"[^\"\n]*+\"|[^\s,]*+)(?:,[ \t]*+)?)++",
@@ -97,9 +97,9 @@ def _value(text: str, found: re.Match[str]) -> Span | None:
         return None
     if header and (span := _header(text, at)) is not None:
         return span
-    quoted_name = '"' in found[2] or "'" in found[2]
-    if quoted_name and text[at : at + 1] in ("{", "[") and text[at : at + 10] != "[REDACTED:":
-        return Span(at, bracketed(text, at), "secret")
+    span = _bracketed(text, at, named='"' in found[2] or "'" in found[2])
+    if span is not None:
+        return span
     value = extent(text, at)
     if value is None or value.end == value.start:
         return None
@@ -110,6 +110,20 @@ def _value(text: str, found: re.Match[str]) -> Span | None:
     if _says_nothing(name, content, flag=by == "", quoted=value.quoted):
         return None
     return Span(value.start, value.end, "secret")
+
+
+def _bracketed(text: str, at: int, *, named: bool) -> Span | None:
+    """An object or array as the value of a quoted name; of a bare one, a list or a JSON object
+    within its line."""
+    if text.startswith("[REDACTED:", at) or text[at : at + 1] not in ("{", "["):
+        return None
+    if named:
+        return Span(at, bracketed(text, at), "secret")
+    if text[at] == "{" and text[at + 1 : at + 2] != '"':
+        return None
+    end = bracketed(text, at)
+    line = text.find("\n", at, end)
+    return Span(at, line if line >= 0 else end, "secret")
 
 
 def _is_flag(text: str, start: int, found: re.Match[str]) -> bool:

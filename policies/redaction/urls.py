@@ -68,6 +68,8 @@ def _is_credential(segment: str, calls: bool) -> bool:
     that is long is one."""
     if len(segment) < 12 or segment.startswith("[REDACTED"):
         return False
+    if calls and len(segment) >= 24:
+        return True
     return any(_is_random(chunk[0], calls) for chunk in _CHUNK.finditer(segment))
 
 

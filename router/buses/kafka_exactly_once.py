@@ -12,14 +12,12 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 from uuid import uuid4
 
 from aiokafka import (  # type: ignore[import-untyped]
     AIOKafkaConsumer,
-    AIOKafkaProducer,
     OffsetAndMetadata,
     TopicPartition,
 )
@@ -29,47 +27,26 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
     ProducerFenced,
 )
 
-from hookbus.router.buses.kafka_buffer import Buffer, Held, Work
-from hookbus.router.buses.kafka_client import bounded, mapped
-from hookbus.router.buses.kafka_close import abandon_producer, drop_producer
+from hookbus.router.buses.kafka_buffer import Buffer, Work
+from hookbus.router.buses.kafka_client import mapped
+from hookbus.router.buses.kafka_close import abandon_producer
+from hookbus.router.buses.kafka_ledgers import Ledger, Ledgers
 from hookbus.router.buses.kafka_membership import is_member
 from hookbus.router.buses.kafka_send import check_sizes
 from hookbus.router.buses.kafka_settings import KafkaSettings
-from hookbus.router.buses.kafka_transaction import fencing_producer, transact
+from hookbus.router.buses.kafka_transaction import transact
 from hookbus.router.buses.placement import Placement
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError
 from hookbus.router.types import Partition, Settlement
 
 log = logging.getLogger("hookbus.bus")
 
-_MOST: Final = 100  # producers of one reader; each has a few connections
-_STARTING: Final = 16
 _BACKOFF: Final = 0.2
-
-
-class _Ledger:
-    """What is known of one partition during one assignment."""
-
-    def __init__(self, held: Held) -> None:
-        self.held = held
-        self.producer: AIOKafkaProducer | None = None
-        self.known: OffsetAndMetadata | None = None  # the group's position, as last seen
-        self.attempt: tuple[OffsetAndMetadata, Work] | None = None  # not known how it ended
-
-    def passed(self, mark: OffsetAndMetadata, work: Work) -> None:
-        self.known, self.attempt = mark, None
-        self.held.committed = mark.offset
-        work.done()
-
-    async def drop(self) -> None:
-        producer, self.producer = self.producer, None
-        if producer is not None:
-            await drop_producer(producer)
 
 
 class ExactlyOnce:
     """What a reader does with its settlements if the bus is to be exactly-once. Exact as long as
-    the records of a partition are settled in order. At most 100 producers are open."""
+    the records of a partition are settled in order."""
 
     def __init__(
         self,
@@ -85,10 +62,7 @@ class ExactlyOnce:
         self._group = group
         self._report = report
         self._placement = Placement()
-        self._ledgers: dict[Partition, _Ledger] = {}  # the least recently used first
-        self._busy: set[Partition] = set()
-        self._slots = asyncio.Semaphore(_MOST)
-        self._starting = asyncio.Semaphore(_STARTING)
+        self._ledgers = Ledgers(consumer, settings, group)
         self._preparing: set[asyncio.Task[None]] = set()
         self._ending: asyncio.Task[None] | None = None
 
@@ -97,12 +71,12 @@ class ExactlyOnce:
         or, because the member shows no life meanwhile, after a part of the session; the rest go on
         in the background."""
         self._consumer.pause(*(TopicPartition(*home) for home in homes))
-        ledgers = {home: _Ledger(self._buffer.held[home]) for home in homes}
+        ledgers = {home: Ledger(self._buffer.held[home]) for home in homes}
         for ledger in ledgers.values():
             ledger.held.ready = False
         await self.end()
+        self._ledgers.add(ledgers)
         for home, ledger in ledgers.items():
-            self._ledgers[home] = ledger
             task = asyncio.create_task(self._prepare(home, ledger), name="hookbus-fence")
             task.add_done_callback(self._prepared)
             self._preparing.add(task)
@@ -135,14 +109,13 @@ class ExactlyOnce:
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
         self._preparing.clear()
-        ledgers, self._ledgers = self._ledgers, {}
-        await asyncio.gather(*(ledger.drop() for ledger in ledgers.values()))
+        await self._ledgers.drop()
 
-    async def _prepare(self, home: Partition, ledger: _Ledger) -> None:
+    async def _prepare(self, home: Partition, ledger: Ledger) -> None:
         while True:
             try:
-                async with self._slot(home):
-                    found = await self._renew(home, ledger)
+                async with self._ledgers.slot(home):
+                    found = await self._ledgers.renew(home, ledger)
             except BusUnavailable as error:
                 self._report(error)
                 await asyncio.sleep(_BACKOFF)
@@ -158,7 +131,7 @@ class ExactlyOnce:
         if error is not None:
             self._report(BusFatal(f"taking a partition over: {type(error).__name__}"))
 
-    def _go_on(self, home: Partition, ledger: _Ledger, found: OffsetAndMetadata | None) -> None:
+    def _go_on(self, home: Partition, ledger: Ledger, found: OffsetAndMetadata | None) -> None:
         """Read from the group's position on; without one the consumer starts at the oldest."""
         ledger.known = found
         partition = TopicPartition(*home)
@@ -171,17 +144,16 @@ class ExactlyOnce:
         self._report(None)
 
     async def _settle(self, home: Partition, settlements: Sequence[Settlement]) -> bool:
-        async with self._slot(home):
-            ledger = self._ledgers.get(home)
-            if ledger is None or not ledger.held.ready:
+        async with self._ledgers.slot(home):
+            ledger = self._ledgers.use(home)
+            if ledger is None:
                 return True  # of a former assignment; this one has had no record yet
-            self._ledgers[home] = self._ledgers.pop(home)  # the most recently used is last
             if ledger.producer is None and not await self._resolve(home, ledger):
                 return True
             works, _ = self._buffer.works(settlements)
             return all([await self._commit(ledger, work) for work in works])
 
-    async def _commit(self, ledger: _Ledger, work: Work) -> bool:
+    async def _commit(self, ledger: Ledger, work: Work) -> bool:
         """Whether the member is still one; otherwise nothing was committed."""
         mark = OffsetAndMetadata(work.position, uuid4().hex)
         ledger.attempt = mark, work
@@ -213,9 +185,13 @@ class ExactlyOnce:
         )
         return False
 
-    async def _resolve(self, home: Partition, ledger: _Ledger) -> bool:
+    async def _resolve(self, home: Partition, ledger: Ledger) -> bool:
         """Start a producer, and see how the last attempt ended; whether the assignment goes on."""
-        found = await self._renew(home, ledger)
+        if not self._buffer.still(home, ledger.held):
+            return False  # whoever has the partition now must not be fenced
+        found = await self._ledgers.renew(home, ledger)
+        if not self._buffer.still(home, ledger.held):
+            return False
         if ledger.attempt is not None and found == ledger.attempt[0]:
             ledger.passed(*ledger.attempt)
             return True
@@ -229,49 +205,3 @@ class ExactlyOnce:
         ledger.held = self._buffer.restart(home)
         self._go_on(home, ledger, found)
         return False
-
-    async def _renew(self, home: Partition, ledger: _Ledger) -> OffsetAndMetadata | None:
-        """Fence whoever has the partition's transactional id, then read the group's position."""
-        await ledger.drop()
-        await self._make_room()
-        async with self._starting:
-            producer = await fencing_producer(
-                self._settings, f"{self._group}.{home.topic}.{home.number}"
-            )
-        try:
-            if self._ledgers.get(home) is not ledger:
-                raise BusUnavailable("a transaction: the assignment has ended meanwhile")
-            found = await bounded(
-                self._committed(TopicPartition(*home)),
-                self._settings.request_timeout,
-                "reading a position",
-            )
-        except BaseException:
-            await drop_producer(producer)
-            raise
-        ledger.producer = producer
-        return found
-
-    async def _committed(self, partition: TopicPartition) -> OffsetAndMetadata | None:
-        found = await self._consumer._coordinator.fetch_committed_offsets([partition])
-        return found.get(partition)
-
-    @asynccontextmanager
-    async def _slot(self, home: Partition) -> AsyncIterator[None]:
-        async with self._slots:
-            self._busy.add(home)
-            try:
-                yield
-            finally:
-                self._busy.discard(home)
-
-    async def _make_room(self) -> None:
-        """Close the producers that have been idle for longest, if there are too many."""
-        idle = [
-            ledger
-            for home, ledger in self._ledgers.items()
-            if ledger.producer is not None and home not in self._busy
-        ]
-        surplus = len(idle) + len(self._busy) - _MOST
-        for ledger in idle[: max(0, surplus)]:
-            await ledger.drop()

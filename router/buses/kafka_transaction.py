@@ -31,6 +31,7 @@ from hookbus.router.buses.placement import Placement
 from hookbus.router.errors import StartupError
 from hookbus.router.types import Output
 
+_BACKOFF: Final = 0.02  # seconds
 _SOON: Final = 1.0  # seconds
 
 
@@ -86,6 +87,8 @@ async def _started(settings: KafkaSettings, transactional_id: str) -> AIOKafkaPr
     producer = AIOKafkaProducer(
         **producer_options(settings),
         transactional_id=transactional_id,
+        # A transaction right after another one is refused until the markers of that are written.
+        retry_backoff_ms=milliseconds(_BACKOFF),
         transaction_timeout_ms=milliseconds(settings.transaction_timeout),
     )
     starting = asyncio.create_task(producer.start())  # which waits out CONCURRENT_TRANSACTIONS

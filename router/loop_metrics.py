@@ -1,0 +1,63 @@
+"""What every loop shows: records in hand, lag, settlements, and a bus that is away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from hookbus.router.config import Config
+from hookbus.router.types import Partition
+
+BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Seconds, for what machines do."""
+
+
+class LoopMetrics:
+    """The series of all loops of a configuration."""
+
+    def __init__(self, registry: CollectorRegistry, config: Config) -> None:
+        self._in_flight = Gauge(
+            "hookbus_in_flight", "Records received and not settled yet", ["loop"],
+            registry=registry,
+        )  # fmt: skip
+        self._lag = Gauge(
+            "hookbus_lag", "Records that the loop has not passed, by assigned partition",
+            ["loop", "topic", "partition"], registry=registry,
+        )  # fmt: skip
+        self._settle = Histogram(
+            "hookbus_settle_seconds", "Time to publish a batch's outputs and advance the group",
+            ["loop"], buckets=BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._bus_unavailable = Counter(
+            "hookbus_bus_unavailable", "Calls that the bus did not answer", ["loop"],
+            registry=registry,
+        )  # fmt: skip
+        self._journal_pending = Gauge(
+            "hookbus_journal_pending", "Hook failures not yet forwarded from the journal",
+            registry=registry,
+        )  # fmt: skip
+        for loop in ("router", *(f"sink:{name}" for name in config.sinks)):
+            self._in_flight.labels(loop)
+            self._settle.labels(loop)
+            self._bus_unavailable.labels(loop)
+
+    def in_flight(self, loop: str, change: int) -> None:
+        self._in_flight.labels(loop).inc(change)
+
+    def settled(self, loop: str, seconds: float) -> None:
+        self._settle.labels(loop).observe(seconds)
+
+    def bus_unavailable(self, loop: str) -> None:
+        self._bus_unavailable.labels(loop).inc()
+
+    def lag(self, loop: str, lag: Mapping[Partition, int], before: Iterable[Partition]) -> None:
+        """Show these partitions and forget those of `before` that are not among them."""
+        for gone in set(before) - set(lag):
+            self._lag.remove(loop, gone.topic, str(gone.number))
+        for partition, records in lag.items():
+            self._lag.labels(loop, partition.topic, str(partition.number)).set(records)
+
+    def journal_pending(self, count: int) -> None:
+        self._journal_pending.set(count)
