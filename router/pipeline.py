@@ -20,7 +20,7 @@ from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.capture import View
-from hookbus.policies.copies import Claim, Context, Copier
+from hookbus.policies.copies import Claim, Context, Copier, Copies
 from hookbus.policies.correlation import Moment
 from hookbus.policies.failures import HOOK_FAILURE
 from hookbus.policies.levels import Grant, Level
@@ -73,6 +73,18 @@ class Outcome(Struct, frozen=True):
     """The routes that got the metadata copy because the redaction pipeline failed."""
     dropped: int = 0
     """Attributes that could not pass between the event and a CloudEvent."""
+
+
+class _AtRoute(Struct, frozen=True):
+    """What became of an event at one route; `level` is that of its copies, if any were made."""
+
+    decision: Decision
+    outputs: tuple[Output, ...] = ()
+    level: Level | None = None
+
+
+_FILTERED: Final = _AtRoute("filtered")
+_UNTRANSLATED: Final = _AtRoute("untranslated")
 
 
 class Pipeline:
@@ -142,47 +154,52 @@ class Pipeline:
         event = case.event
         copies = self._copier.of(event, context(self._levels[record.topic], case.finding))
         desk = CopyDesk(case, copies, self._formatter)
-        outputs = self._remember(record, case.finding)
-        decisions: list[Decision] = []
-        levels: list[Level] = []
-        unredacted: list[str] = []
-        for route in self._routes:
-            if not route.filter.matches(event.tree):
-                decisions.append("filtered")
-                continue
-            granted = copies.grant(route.ceiling, redact=route.redact)
-            if route.redact and copies.spoilt:
-                unredacted.append(route.name)
-            made = desk.outputs(route.topic, granted, route.view, route.format)
-            if isinstance(made, Unsaid):
-                decisions.append("untranslated")
-                continue
-            if not self._fits(made):
-                outputs.append(self._office.copy_too_large(record, route.name))
-                decisions.append("dead_lettered")
-                continue
-            outputs += made
-            decisions.append("routed")
-            levels += [granted.level] * len(made)
-        if self._failures_topic is not None and event.type == HOOK_FAILURE:
-            # A harness reports its own backend: like our own failures, it must reach every audit
-            # sink outside that backend's domain, whatever the routes say.
-            audit = desk.outputs(self._failures_topic, _FAILURE_GRANT, _WHOLE, None)
-            if not isinstance(audit, Unsaid) and self._fits(audit):
-                outputs += audit
-            else:
-                outputs.append(self._office.copy_too_large(record, None))
+        at = [self._at(route, record, event, copies, desk) for route in self._routes]
+        matched = any(each.decision != "filtered" for each in at)
         return Outcome(
-            tuple(outputs),
-            tuple(decisions) if _only(decisions) != "filtered" else self._all_unmatched,
+            (
+                *self._remember(record, case.finding),
+                *(output for each in at for output in each.outputs),
+                *self._audited(record, event, desk),
+            ),
+            tuple(each.decision for each in at) if matched else self._all_unmatched,
             event_type=event.type,
-            levels=tuple(levels),
+            levels=tuple(each.level for each in at for _ in each.outputs if each.level),
             claim=copies.claim,
             finding=case.finding,
             violation=case.violation,
-            unredacted=tuple(unredacted),
+            unredacted=tuple(
+                route.name
+                for route, each in zip(self._routes, at, strict=True)
+                if route.redact and each.decision != "filtered" and copies.spoilt
+            ),
             dropped=event.dropped + desk.dropped,
         )
+
+    def _at(
+        self, route: RoutePlan, record: Record, event: Event, copies: Copies, desk: CopyDesk
+    ) -> _AtRoute:
+        """What becomes of an event at one route."""
+        if not route.filter.matches(event.tree):
+            return _FILTERED
+        granted = copies.grant(route.ceiling, redact=route.redact)
+        made = desk.outputs(route.topic, granted, route.view, route.format)
+        if isinstance(made, Unsaid):
+            return _UNTRANSLATED
+        if not self._fits(made):
+            letter = self._office.copy_too_large(record, route.name)
+            return _AtRoute("dead_lettered", (letter,))
+        return _AtRoute("routed", tuple(made), granted.level)
+
+    def _audited(self, record: Record, event: Event, desk: CopyDesk) -> tuple[Output, ...]:
+        """A harness reports its own backend: like our own failures, that must reach every audit
+        sink outside the backend's domain, whatever the routes say."""
+        if self._failures_topic is None or event.type != HOOK_FAILURE:
+            return ()
+        audit = desk.outputs(self._failures_topic, _FAILURE_GRANT, _WHOLE, None)
+        if isinstance(audit, Unsaid) or not self._fits(audit):
+            return (self._office.copy_too_large(record, None),)
+        return tuple(audit)
 
     def _fits(self, outputs: list[Output]) -> bool:
         return all(output.size <= self._largest for output in outputs)
@@ -202,11 +219,6 @@ class Pipeline:
 
 def _all(routes: tuple[RoutePlan, ...], decision: Decision) -> tuple[Decision, ...]:
     return tuple(decision for _ in routes)
-
-
-def _only(decisions: list[Decision]) -> Decision | None:
-    """The one decision that all routes share, if they do."""
-    return decisions[0] if decisions and len(set(decisions)) == 1 else None
 
 
 def context(ingress: Level, finding: Finding | None) -> Context:
