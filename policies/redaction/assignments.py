@@ -36,7 +36,8 @@ _GAP: Final = re.compile(r"[^\S\r\n]{0,64}+(?:\r?\n[^\S\r\n]{0,64}+)?(?:-[^\S\r\
 _LINE: Final = re.compile(r"[^\r\n\"'`]*+")
 _KEY: Final = re.compile(r"[\w.-]{1,64}[\"']?(?::(?=\s|\Z)|=(?!=))|\|?\Z")
 _ONE_TOKEN: Final = re.compile(
-    r"(?:bearer|basic|token|api-?key|negotiate)(?:[ \t]++|[ \t]*+\r?\n[ \t]++)(?:\[REDACTED:[a-z]{1,8}\]|[^\s\"'`,;])++",
+    r"(?:bearer|basic|token|api-?key|negotiate)(?:[ \t]++|[ \t]*+\r?\n[ \t]++)"
+    r"(?:\[REDACTED:[a-z]{1,8}\]|[^\s\"'`,;])++",
     re.IGNORECASE,
 )
 _DIGEST: Final = re.compile(r"digest[ \t]++(?:\w{1,32}=(?:\"[^\"\n]*+\"|[^\s,]*+)(?:,[ \t]*+)?)++",

@@ -90,16 +90,21 @@ class Redactor:
     def _across(self, texts: Sequence[str], joint: str) -> list[str]:
         """One round over texts: what is found in each by itself, and in all of them together."""
         trees_read = [trees.embedded(text, self.value, str) for text in texts]
-        found = list(self._spans(joint.join(trees_read)))
+        whole = self._spans(joint.join(trees_read))
+        found: list[Span] = []
         places: list[int] = []
         at = 0
         for text in trees_read:
             places.append(at)
-            found += (Span(a + at, b + at, kind) for a, b, kind in self._spans(text))
+            own = [Span(a + at, b + at, kind) for a, b, kind in self._spans(text)]
+            if trees.is_tree(text):  # it is JSON, and redacted by its members
+                whole = [span for span in whole if not _covered(span, own)]
+            else:
+                found += own
             at += len(text) + len(joint)
-        spans = merged(found)
+        spans = merged((*found, *whole))
         return [
-            replaced(text, _within(spans, at, at + len(text), whole=not trees.is_tree(text)))
+            replaced(text, _within(spans, at, at + len(text)))
             for text, at in zip(trees_read, places, strict=True)
         ]
 
@@ -126,18 +131,22 @@ class Redactor:
         yield from homes(text, self._home)
 
 
-def _within(spans: Sequence[Span], start: int, end: int, *, whole: bool) -> list[Span]:
-    """The spans of a part of a text, from its start; without `whole` only those that reach over its
-    ends."""
+def _covered(span: Span, ordered: Sequence[Span]) -> bool:
+    """Whether a span lies within one of several that are in order and apart."""
+    after = bisect.bisect_right(ordered, span.start, key=_end)
+    if after == len(ordered):
+        return False
+    return ordered[after].start <= span.start and span.end <= ordered[after].end
+
+
+def _within(spans: Sequence[Span], start: int, end: int) -> list[Span]:
+    """The spans of a part of a text, from its start."""
     first = bisect.bisect_right(spans, start, key=_end)
     found: list[Span] = []
     for span in spans[first:]:
         if span.start >= end:
             break
-        if whole or span.start < start or span.end > end:
-            found.append(
-                Span(max(span.start, start) - start, min(span.end, end) - start, span.kind)
-            )
+        found.append(Span(max(span.start, start) - start, min(span.end, end) - start, span.kind))
     return found
 
 
