@@ -170,7 +170,7 @@ def _is_no_op(change: Mapping[str, Any], prior: Mapping[str, Any]) -> bool:
 
 def _without_pieces(event: Mapping[str, Any], copy: dict[str, Any]) -> None:
     member = _STREAMED.get(event["type"])
-    if member is not None and event.get("final") is not True:
+    if member is not None:
         parts = [cut_part(part, _METADATA) for part in event[member]["parts"]]
         copy[member] = {**copy[member], "parts": parts}
 

@@ -178,13 +178,13 @@ def test_roots_that_become_equal_are_there_once() -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("https://mcp.example/mcp", "https://mcp.example/mcp"),
+        ("https://mcp.example/mcp", "https://mcp.example/"),
         ("https://u:p@mcp.example:8443/mcp?token=abc", "https://mcp.example:8443/"),
         ("https://AK" + "IAEXAMPLE012345678/mcp", None),
     ],
 )
 def test_the_url_of_a_server_stays_a_url(url: str, expected: str | None) -> None:
-    """With a secret in it, it is cut to its origin, or goes with a gap."""
+    """Its origin, because a path may hold a credential; or it goes, with a gap."""
     event = copy.deepcopy(MAXIMAL["tool.after"])
     event["tool"]["mcp"]["connection"] = {"transport": "http", "url": url}
     made = redact(event)
@@ -203,13 +203,13 @@ def test_a_secret_split_over_the_parts_of_a_message_goes() -> None:
     assert [part["text"] for part in made] == [f"the key is {SECRET}", f"{SECRET} ok"]
 
 
-@pytest.mark.parametrize(("final", "selection"), [(False, "metadata"), (True, "body")])
-def test_a_piece_of_a_message_is_not_redacted_by_itself(final: bool, selection: str) -> None:
-    """A secret may be split over pieces: until the final one only their sizes are told."""
+@pytest.mark.parametrize("final", [False, True])
+def test_a_piece_of_a_message_is_not_redacted_by_itself(final: bool) -> None:
+    """A secret may be split over pieces, the last one included: only their sizes are told."""
     event = copy.deepcopy(MAXIMAL["turn.progress"])
     event["final"] = final
     made = redact(event)
-    assert made["delta"]["parts"][0]["selection"] == selection
+    assert made["delta"]["parts"][0]["selection"] == "metadata"
     assert parts_of(redact(MAXIMAL["tool.progress"])["partialOutput"])[0]["selection"] == "metadata"
 
 
