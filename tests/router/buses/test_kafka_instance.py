@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookbus.router import build
+from hookbus.router import build_bus
 from hookbus.router.config import BusConfig, Config, Kafka
 from hookbus.router.errors import StartupError
 from hookbus.router.units import Secret
@@ -25,7 +25,7 @@ def test_a_name_that_kafka_would_not_take_refuses_the_start(
     if name is not None:
         monkeypatch.setenv("HOOKBUS_POD", name)
     with pytest.raises(StartupError, match=r"bus\.kafka\.group_instance_id"):
-        build.bus(CONFIG)
+        build_bus.bus(CONFIG)
 
 
 def test_static_membership_is_off_unless_asked_for() -> None:
