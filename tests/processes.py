@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
 
@@ -272,10 +274,12 @@ class Metrics:
 
 
 class Processes:
-    """Starts processes of hookbus, and kills what still runs at the end."""
+    """Starts processes of hookbus, and kills what still runs at the end; they get `environment` in
+    addition to that of the tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         self._started: list[Service] = []
+        self._environment = {**os.environ, **environment}
 
     def running(self) -> list[Service]:
         """Those that run now."""
@@ -297,7 +301,12 @@ class Processes:
         with stdout.open("wb") as out, stderr.open("wb") as err:
             # A session of its own: a Ctrl-C for pytest is not one for the service.
             popen = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=self._environment,
+                start_new_session=True,
             )
         service = Service(popen, stdout, stderr)
         self._started.append(service)

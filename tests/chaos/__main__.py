@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.chaos.clock import Clock
 from tests.chaos.cluster import cluster
 from tests.chaos.play import Play
 from tests.processes import Processes
@@ -24,10 +25,15 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="hookbus-chaos-") as folder,
         cluster() as nodes,
-        Processes() as processes,
     ):
-        play = Play(nodes, Path(folder), processes, options.seconds, options.seed)
-        rows = asyncio.run(play.run())
+        clock = Clock(Path(folder))
+        if not clock.can_step:
+            print("libfaketime is not installed: no clock is stepped", flush=True)
+        with Processes(clock.environment) as processes:
+            play = Play(
+                nodes, Path(folder), clock, processes, seconds=options.seconds, seed=options.seed
+            )
+            rows = asyncio.run(play.run())
     for what, counted, holds in rows:
         print(f"{'ok  ' if holds else 'FAIL'}  {what:<62} {counted}")
     return 0 if all(holds for *_, holds in rows) else 1

@@ -19,6 +19,7 @@ from hookbus.router.types import Bus, Output
 from tests.brokers import Broker
 from tests.chaos.backend import TROUBLES, Backend, Mode
 from tests.chaos.checker import Evidence, Row, check
+from tests.chaos.clock import Clock
 from tests.processes import Processes, Service, Setup
 
 SOURCES = 16
@@ -62,9 +63,17 @@ class Play:
     """One run; `seconds` is how long things break."""
 
     def __init__(
-        self, nodes: list[Broker], folder: Path, processes: Processes, seconds: float, seed: int
+        self,
+        nodes: list[Broker],
+        folder: Path,
+        clock: Clock,
+        processes: Processes,
+        *,
+        seconds: float,
+        seed: int,
     ) -> None:
         self._nodes = nodes
+        self._clock = clock
         self._processes = processes
         self._seconds = seconds
         self._random = random.Random(seed)
@@ -182,6 +191,8 @@ class Play:
             ("backend troubled", 6.0, self._trouble),
             ("disk full", 45.0, lambda: self._fill_disk(archive)),
         ]
+        if self._clock.can_step:
+            deeds.append(("clock stepped", 25.0, self._step_clock))
         async with asyncio.TaskGroup() as group:
             for name, every, deed in deeds:
                 group.create_task(self._repeat(name, every, deed, end))
@@ -226,6 +237,9 @@ class Play:
         resource.prlimit(archive.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
         await asyncio.sleep(self._random.uniform(1, 5))
         self._free_disk(archive)
+
+    async def _step_clock(self) -> None:
+        self._clock.step(self._random.choice((-7200, -90, 0, 90, 7200)))
 
     def _free_disk(self, archive: Service) -> None:
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
