@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+import msgspec
+from msgspec import Raw, Struct
+
 _HEAD = b'{"jsonrpc":"2.0","method":"hooks/observe","params":{"protocolVersion":"draft","event":'
 _TAIL = b"}}"
+
+
+class _Event(Struct):
+    harness: Raw
+    type: str
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+def is_event(value: bytes) -> bool:
+    """Whether a value is one JSON object with the members that tell an AHP event. What a sink
+    subscribes to need not have come through the router, and another protocol's events have no place
+    in the notification."""
+    try:
+        _decoder.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def notification(event: bytes) -> bytes:

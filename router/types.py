@@ -52,8 +52,10 @@ class Output(Struct, frozen=True):
     @property
     def size(self) -> int:
         """An upper bound of the bytes that the record takes on the bus, batch envelope included."""
-        headers = sum(len(name) + len(value) + 10 for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers + 96
+        total = len(self.key or b"") + len(self.value or b"") + 96
+        for name, value in self.headers:
+            total += len(name) + len(value) + 10
+        return total
 
 
 class Settlement(Struct, frozen=True):

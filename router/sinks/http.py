@@ -15,7 +15,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from hookbus.codecs.observe import notification
+from hookbus.codecs.observe import is_event, notification
 from hookbus.policies.faults import Fault, judge_status
 from hookbus.router.errors import ConfigError, HookbusError, StartupError
 from hookbus.router.sinks.addresses import (
@@ -37,6 +37,8 @@ _BODY_SECONDS: Final = 1.0
 _CONNECTIONS: Final = 64
 _IDLE_SECONDS: Final = 4.0  # below the 5 s after which many servers close
 
+_NO_EVENT: Final = Fault("message", "refused")
+"""An AHP backend would refuse it, or worse, take it."""
 _UNAUTHORIZED: Final = Fault("route", "unauthorized")
 _TLS_ERRORS: Final = (
     aiohttp.ClientSSLError,
@@ -137,6 +139,8 @@ class HttpSink:
         """One request and its answer. Raises TimeoutError."""
         if record.value is None:
             return None
+        if not is_event(record.value):
+            return _NO_EVENT
         headers = {"Idempotency-Key": idempotency_key(self._name, record)}
         if self._bearer is not None:
             credential = self._authorization(self._bearer)

@@ -10,7 +10,7 @@ from agenthooksprotocol.runtime import Validator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookbus.codecs.observe import notification
+from hookbus.codecs.observe import is_event, notification
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 json_values = st.recursive(
@@ -62,3 +62,17 @@ def test_the_official_validator_accepts_the_notification_of_any_valid_event(
 def test_the_bytes_of_the_event_are_not_touched() -> None:
     """What was validated is what is sent, spaces and all."""
     assert b'"event":{ "id" :1}}}' in notification(b'{ "id" :1}')
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"", b"null", b"[]", b"{}", b'{"harness":{}}', b'{"aep":"0.1","type":"run.started"}',
+        b'{"harness":{},"type":"x"}},"more":{"a":{"b":1', b'{"harness":{},"type":"x"} {}',
+        b'{"harness":{},"type":"\xff"}', b'{"harness":{},"type":1}', b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_event_is_told_before_it_is_wrapped(value: bytes) -> None:
+    """A value that would break out of the notification, or that is of another protocol."""
+    assert not is_event(value)
+    assert is_event(b'{"harness":{"name":"h","version":"1"},"type":"session.end"}')

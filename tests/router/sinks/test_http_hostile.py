@@ -132,7 +132,8 @@ async def test_a_peer_that_does_not_read_is_a_timeout(records: Records) -> None:
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
     assert await attempt(url, records(1, native="x" * 30_000_000), 0.5) == TIMEOUT
     server.close()
-    connections[0].close()
+    for connection in connections:
+        connection.close()
 
 
 @pytest.mark.parametrize(
