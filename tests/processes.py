@@ -156,7 +156,10 @@ class Setup:
 class Service:
     """One process of `hookbus run`."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> None:
+    def __init__(
+        self, name: str, popen: subprocess.Popen[bytes], stdout: Path, stderr: Path
+    ) -> None:
+        self.name = name
         self._popen = popen
         self.stdout = stdout
         self._stderr = stderr
@@ -308,7 +311,7 @@ class Processes:
                 env=self._environment,
                 start_new_session=True,
             )
-        service = Service(popen, stdout, stderr)
+        service = Service(" ".join(arguments), popen, stdout, stderr)
         self._started.append(service)
         return service
 

@@ -31,7 +31,7 @@ class Clock:
         return {
             "LD_PRELOAD": self._library,
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_CACHE_DURATION": "1",  # to read the file at each call would be the load
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
 

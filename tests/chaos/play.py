@@ -8,7 +8,7 @@ import json
 import random
 import resource
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -20,7 +20,7 @@ from tests.brokers import Broker
 from tests.chaos.backend import TROUBLES, Backend, Mode
 from tests.chaos.checker import Evidence, Row, check
 from tests.chaos.clock import Clock
-from tests.processes import Processes, Service, Setup
+from tests.processes import Metrics, Processes, Service, Setup
 
 SOURCES = 16
 RATE = 150
@@ -28,6 +28,9 @@ RATE = 150
 WARM_UP = 5.0
 QUIET = 15.0
 """Seconds of the calm at the start, and of the lone outage that is compared with it."""
+FULL = 300.0
+"""Seconds from which a run is a full one, whose delivery times are judged too; a shorter one, as in
+CI, tells them only, because a time on a busy machine says little."""
 SETTLED = 240.0
 """Seconds that everything may take to arrive once nothing breaks any more."""
 
@@ -102,7 +105,8 @@ class Play:
         await self._heal(archive)
         await self._until_settled()
         rows = list(check(await self._evidence()))
-        return [*rows, _latency(calm, outage), *self._counts()]
+        judged = self._seconds >= FULL
+        return [*rows, _latency(calm, outage, judged=judged), *self._counts()]
 
     def _configure(self) -> None:
         setup = self._setup
@@ -252,21 +256,17 @@ class Play:
 
     async def _until_settled(self) -> None:
         """Wait until every group has passed everything, looked at twice."""
-        calm = 0
-        async with asyncio.timeout(SETTLED):
-            while calm < 3:
-                await asyncio.sleep(1)
-                calm = calm + 1 if await asyncio.to_thread(self._idle) else 0
+        calm, deadline = 0, time.monotonic() + SETTLED
+        while calm < 3:
+            await asyncio.sleep(1)
+            behind = await asyncio.to_thread(self._behind)
+            calm = 0 if behind else calm + 1
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not settled: {behind}")
 
-    def _idle(self) -> bool:
-        services = self._processes.running()
-        try:
-            found = [service.metrics() for service in services]
-        except (AssertionError, OSError):
-            return False
-        return all(
-            m.total("hookbus_lag") == 0 and m.total("hookbus_journal_pending") == 0 for m in found
-        )
+    def _behind(self) -> list[str]:
+        """What is not done yet, in words."""
+        return [each for service in self._processes.running() for each in _undone(service)]
 
     async def _evidence(self) -> Evidence:
         bus = build_bus.bus(config_file.load(self._setup.file))
@@ -297,10 +297,22 @@ class Play:
         return [(name, f"{count} times", True) for name, count in sorted(self._done.items())]
 
 
-def _latency(calm: list[float], outage: list[float]) -> Row:
+def _undone(service: Service) -> Iterator[str]:
+    status, text = service.get("/metrics")
+    if status != 200:
+        yield f"{service.name}: {service.logs[-2:]}"
+        return
+    shown = Metrics(text)
+    for name in ("hookbus_lag", "hookbus_journal_pending"):
+        if shown.total(name):
+            yield f"{service.name}: {name} {shown.total(name):.0f}, {service.logs[-2:]}"
+
+
+def _latency(calm: list[float], outage: list[float], *, judged: bool) -> Row:
     before, during = (quantiles(times, n=100)[98] for times in (calm, outage))
     shown = f"{before * 1000:.0f} ms calm, {during * 1000:.0f} ms while another sink is out"
-    return "p99 at a healthy sink within 1.5 times", shown, during <= 1.5 * before
+    holds = during <= 1.5 * before
+    return "p99 at a healthy sink within 1.5 times", shown, holds or not judged
 
 
 def _event(topic: str, number: int) -> Output:
