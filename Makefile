@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 TEST = .venv-test/bin
+# Most tests wait for brokers and processes, so that more files than cores can be at it.
+PARALLEL = -n 4 --dist loadfile
 FOLDERS = router codecs policies schemas
 
 .PHONY: demo test test-kafka chaos lint types format clean
@@ -11,11 +13,11 @@ demo: .venv-demo/installed
 	@.venv-demo/bin/hookbus demo
 
 test: .venv-test/installed
-	$(TEST)/python -m pytest
+	$(TEST)/python -m pytest $(PARALLEL)
 
 # The same tests that `make test` runs on Tansu, on Apache Kafka. Needs Java 17 and Maven.
 test-kafka: .venv-test/installed
-	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka
+	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka -n 2 --dist loadfile
 
 # Everything breaks for a while (CHAOS_SECONDS) on three Kafka nodes; then everything is counted.
 CHAOS_SECONDS ?= 600
