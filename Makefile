@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 TEST = .venv-test/bin
-# Most tests wait for brokers and processes, so that more files than cores can be at it.
-PARALLEL = -n 4 --dist loadfile
+# Tests with brokers and processes one after another in one worker, the pure ones in the other.
+PARALLEL = -n 2 --dist loadgroup
 FOLDERS = router codecs policies schemas
 
 .PHONY: demo test test-kafka chaos lint types format clean
@@ -17,7 +17,7 @@ test: .venv-test/installed
 
 # The same tests that `make test` runs on Tansu, on Apache Kafka. Needs Java 17 and Maven.
 test-kafka: .venv-test/installed
-	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka -n 2 --dist loadfile
+	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka
 
 # Everything breaks for a while (CHAOS_SECONDS) on three Kafka nodes; then everything is counted.
 CHAOS_SECONDS ?= 600
