@@ -282,7 +282,7 @@ class Processes:
 
     def __init__(self, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         self._started: list[Service] = []
-        self._environment = {**os.environ, **environment}
+        self._environment = environment
 
     def running(self) -> list[Service]:
         """Those that run now."""
@@ -308,7 +308,7 @@ class Processes:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env=self._environment,
+                env={**os.environ, **self._environment},
                 start_new_session=True,
             )
         service = Service(" ".join(arguments), popen, stdout, stderr)
