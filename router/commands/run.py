@@ -61,7 +61,7 @@ def _runs(only: list[str], sink: str) -> bool:
 
 
 def _part(config: Config, only: list[str]) -> Part:
-    if not config.routes and not config.sinks:
+    if not only and not config.routes and not config.sinks:
         raise ConfigError(["routes, sinks: there is nothing to run"])
     if not only:
         return Part(router=bool(config.routes), sinks=tuple(config.sinks))
