@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
 
 from hookbus.router import build_bus
 from hookbus.router.config import (
@@ -19,7 +17,6 @@ from hookbus.router.sinks.http import HttpSink
 from hookbus.router.sinks.stdout import StdoutSink
 from hookbus.router.sinks.topic import TopicSink
 from hookbus.router.types import Bus
-from hookbus.router.units import Secret
 
 
 def terms(config: Config, name: str) -> Terms:
@@ -55,7 +52,7 @@ def _http(name: str, http: HttpBackend) -> HttpSink:
     return HttpSink(
         name,
         http.url,
-        bearer=_reader(http.bearer),
+        bearer=http.bearer.read if http.bearer is not None else None,
         headers=http.headers,
         ca_file=http.ca_file,
         cert_file=http.cert_file,
@@ -63,7 +60,3 @@ def _http(name: str, http: HttpBackend) -> HttpSink:
         allow_private=http.allow_private,
         allow_plain_http=http.allow_plain_http,
     )
-
-
-def _reader(secret: Secret | None) -> Callable[[], str] | None:
-    return None if secret is None else functools.partial(secret.read)
