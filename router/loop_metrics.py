@@ -1,13 +1,15 @@
-"""What every loop shows: records in hand, lag, settlements, and a bus that is away."""
+"""What every loop shows: readiness, records in hand, lag, settlements, and a bus that is away."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from hookbus.router.config import Config
+from hookbus.router.progress import Progress
 from hookbus.router.types import Partition
 
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -38,10 +40,22 @@ class LoopMetrics:
             "hookbus_journal_pending", "Hook failures not yet forwarded from the journal",
             registry=registry,
         )  # fmt: skip
-        for loop in ("router", *(f"sink:{name}" for name in config.sinks)):
+        self._ready = Gauge(
+            "hookbus_loop_ready",
+            "1 if the loop, one of those that this process runs, is a member of its group and the "
+            "bus answers",
+            ["loop"], registry=registry,
+        )  # fmt: skip
+        router = ["router"] if config.routes else []
+        for loop in (*router, *(f"sink:{name}" for name in config.sinks)):
             self._in_flight.labels(loop)
             self._settle.labels(loop)
             self._bus_unavailable.labels(loop)
+
+    def watch(self, loops: Mapping[str, Progress]) -> None:
+        """Show the readiness of these loops, as it is at each look."""
+        for loop, progress in loops.items():
+            self._ready.labels(loop).set_function(partial(_ready, progress))
 
     def in_flight(self, loop: str, change: int) -> None:
         self._in_flight.labels(loop).inc(change)
@@ -61,3 +75,7 @@ class LoopMetrics:
 
     def journal_pending(self, count: int) -> None:
         self._journal_pending.set(count)
+
+
+def _ready(progress: Progress) -> float:
+    return float(progress.ready)

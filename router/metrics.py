@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
 from hookbus.router.config import Config
 from hookbus.router.loop_metrics import LoopMetrics
@@ -29,3 +29,4 @@ class Metrics:
         Gauge(
             "hookbus_info", "Always 1; the version is the label", ["version"], registry=registry
         ).labels(version).set(1)
+        ProcessCollector(registry=registry)  # memory, CPU, start time; Linux only

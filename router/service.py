@@ -74,6 +74,7 @@ class Service:
         registry = CollectorRegistry()
         self._metrics = Metrics(registry, config, build.known_types(), self._version)
         self._progress = {name: Progress(time.monotonic, _PATIENCE) for name in self._loop_names()}
+        self._metrics.loops.watch(self._progress)
         audit = [f"sink:{name}" for name in plan.audit_sinks(config)]
         address = listen or (config.metrics.listen if config.metrics else None)
         self._server = (

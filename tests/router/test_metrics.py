@@ -1,13 +1,18 @@
 """What an operator sees: closed label sets, zeros from the start, and no lag of lost partitions."""
 
 import json
+import sys
+import time
 
+import msgspec
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from hookbus.policies.faults import Fault
 from hookbus.router import build
 from hookbus.router.config_file import parse
 from hookbus.router.metrics import Metrics
+from hookbus.router.progress import Progress
 from hookbus.router.types import Partition, Record
 from tests.corpus import events
 
@@ -73,3 +78,36 @@ def test_the_lag_of_a_partition_goes_with_the_partition():
     metrics.loops.lag("router", {kept: 4}, (kept, lost))
     shown = {name: value for name, value in series(registry).items() if "hookbus_lag{" in name}
     assert shown == {'hookbus_lag{loop="router",partition="0",topic="in"}': "4.0"}
+
+
+def test_the_readiness_of_a_loop_is_that_of_the_moment_of_the_look():
+    """Not joined, a member, and a member whose bus is away."""
+    registry, metrics = started()
+    loop = Progress(time.monotonic, 120)
+    metrics.loops.watch({"router": loop})
+
+    def shown():
+        return {k: v for k, v in series(registry).items() if k.startswith("hookbus_loop_ready")}
+
+    assert shown() == {'hookbus_loop_ready{loop="router"}': "0.0"}
+    loop.joined()
+    assert shown() == {'hookbus_loop_ready{loop="router"}': "1.0"}
+    loop.measured(False)
+    assert shown() == {'hookbus_loop_ready{loop="router"}': "0.0"}
+
+
+def test_a_configuration_without_routes_shows_no_router():
+    """An alert for a loop without members must not wait for one that nobody wants."""
+    registry = CollectorRegistry()
+    config = msgspec.structs.replace(CONFIG, routes={})
+    Metrics(registry, config, build.known_types(), "1.2.3")
+    loops = {name for name in series(registry) if name.startswith("hookbus_in_flight")}
+    assert loops == {'hookbus_in_flight{loop="sink:com.example.siem"}'}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
+def test_the_process_shows_its_memory_its_cpu_time_and_its_start():
+    """What capacity is planned with, and how a restart is seen."""
+    registry, _ = started()
+    names = ("resident_memory_bytes", "cpu_seconds_total", "start_time_seconds")
+    assert all(float(series(registry)[f"process_{name}"]) > 0 for name in names)
