@@ -7,7 +7,7 @@ TEST = .venv-test/bin
 PARALLEL = -n 2 --dist loadgroup
 FOLDERS = router codecs policies schemas
 
-.PHONY: demo test test-kafka chaos lint types format clean
+.PHONY: demo test test-kafka chaos docs lint types format clean
 
 demo: .venv-demo/installed
 	@.venv-demo/bin/hookbus demo
@@ -23,6 +23,10 @@ test-kafka: .venv-test/installed
 CHAOS_SECONDS ?= 600
 chaos: .venv-test/installed
 	$(TEST)/python -m tests.chaos --seconds $(CHAOS_SECONDS)
+
+# The pages of docs/ that are made from the code.
+docs: .venv-test/installed
+	$(TEST)/python -m docs.reference
 
 lint: .venv-test/installed
 	$(TEST)/ruff check .

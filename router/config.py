@@ -15,7 +15,9 @@ from hookbus.router.units import Duration, Secret, Size
 
 Positive = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(min_length=1)]
-Topic = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,249}\Z")]
+# `(?!\n)$` is the very end in Python, where `$` lets a newline pass, and in a JSON Schema, whose
+# patterns are JavaScript's and know no `\Z`.
+Topic = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,249}(?!\n)$")]
 
 
 def _default(value: Any) -> Any:
@@ -27,9 +29,13 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole file."""
 
     bus: BusConfig
+    """Where the topics are."""
     ingress: dict[Name, Ingress] = field(default_factory=dict)
+    """Topics that bring events in, by a name that commands and metrics use."""
     routes: dict[Name, Route] = field(default_factory=dict)
+    """What is written where, at which level."""
     sinks: dict[Name, SinkConfig] = field(default_factory=dict)
+    """Backends; a name is the `backendId` in `hook.failure` events."""
     failures: Failures | None = None
     """Needed as soon as there is a sink."""
     dead_letters: DeadLetters | None = None
@@ -37,8 +43,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     metrics: Metrics | None = None
     """Left out, no port is opened."""
     correlation: Correlation = field(default_factory=lambda: Correlation())
+    """How elicitation results find their requests."""
     redaction: Redaction = field(default_factory=lambda: Redaction())
+    """For routes with `redact: true`."""
     limits: InputLimits = field(default_factory=lambda: InputLimits())
+    """Bounds on the input; what exceeds them is refused."""
     shutdown_grace: Duration = _default(Duration(20))
     """How long a stop may take to settle what is in hand."""
 
@@ -47,7 +56,9 @@ class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the topics are: exactly one of `kafka` and `sqlite`."""
 
     kafka: Kafka | None = None
+    """Kafka, or a broker that speaks its protocol."""
     sqlite: Sqlite | None = None
+    """The embedded bus, for one machine."""
     delivery: Literal["at-least-once", "exactly-once"] = "at-least-once"
     """Between topics. On Kafka exactly-once takes transactions; SQLite always has it."""
     create_topics: CreateTopics | None = None
@@ -58,50 +69,79 @@ class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the cluster is reached, and what clients ask of it."""
+
     bootstrap_servers: Name
     """`host:port`, several separated by commas."""
     client_id: Name = "hookbus"
+    """What brokers show in logs and quotas."""
     security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    """The security protocol; with SSL in it the connection is TLS, with SASL there is a login."""
     tls: KafkaTls | None = None
+    """Goes with SSL and SASL_SSL; left out, the system's authorities are trusted."""
     sasl: Sasl | None = None
+    """The login; SASL_PLAINTEXT and SASL_SSL need it."""
     session_timeout: Duration = _default(Duration(10))
+    """How long a process may be silent before its partitions go to others."""
     request_timeout: Duration = _default(Duration(15))
+    """The bound on each exchange with the cluster, a publish or a transaction with all its
+    acknowledgements included."""
     max_message: Size = _default(Size(1_000_000))
     """The largest record to write; no larger than the brokers' `message.max.bytes`."""
     compression: Literal["none", "gzip"] = "none"
+    """Of the batches that are written."""
     group_instance_id: Secret | None = None
     """Static membership: where the name of this process is, for processes with stable and unique
     names, such as the pods of a StatefulSet, and no others. Left out, membership is dynamic."""
 
 
 class KafkaTls(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """PEM files, read when a client starts. Names of brokers are always checked."""
+
     ca_file: Name | None = None
+    """The authorities that brokers' certificates are checked against, instead of the system's."""
     cert_file: Name | None = None
+    """The certificate of this client, with its chain, where brokers ask for one."""
     key_file: Name | None = None
+    """Its private key, without a passphrase."""
 
 
 class Sasl(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The login to Kafka."""
+
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    """PLAIN sends the password as it is: only with SASL_SSL."""
     username: Name
+    """Kafka's principal is `User:` and this name."""
     password: Secret
+    """Read when a process starts."""
 
 
 class Sqlite(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The embedded bus: one file, for the processes of one machine."""
+
     path: Name
+    """Path of the file, on a local disk."""
     retention: Duration = _default(Duration(7 * 86400))
     """Records older than this that every group has passed are deleted."""
     max_message: Size = _default(Size(16 * 2**20))
+    """The largest record to write."""
 
 
 class CreateTopics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How missing topics are made; those that exist stay as they are."""
+
     partitions: Positive
+    """Of each topic; a changelog has as many as the topic that it belongs to."""
     replication: Positive = 1
+    """Copies of each partition, on Kafka."""
 
 
 class Ingress(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Topics that bring events in."""
 
     topics: Annotated[list[Topic], Meta(min_length=1)]
+    """All are read; `hookbus publish` writes to the first."""
     capture: Level = "full"
     """The level that AHP events from here are taken to have, unless they declare a lower one."""
 
@@ -110,8 +150,11 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Writes the events that match to one topic, cut down to `capture`."""
 
     topic: Topic
+    """Where the copies go."""
     match: dict[str, Any] = field(default_factory=dict)
+    """A filter: every member has to match, a list means any of its values, `{}` everything."""
     capture: Level = "metadata"
+    """The most that a copy may hold."""
     redact: bool = False
     """Run the redaction pipeline over every text that a copy keeps; goes with capture redacted."""
     content: dict[str, Literal["body", "metadata", "omit"]] | None = None
@@ -131,35 +174,51 @@ class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Delivers topics to one backend: exactly one of `http`, `file`, `stdout` and `topic`."""
 
     topics: Annotated[list[Topic], Meta(min_length=1)]
+    """What it subscribes to, in the consumer group `<group>.sink.<name>`."""
     policy: Literal["fail-closed", "fail-open"]
     """After the deadline: stop at the event and probe, or dead-letter it and go on."""
     http: HttpBackend | None = None
+    """Post each event to a hook backend."""
     file: FileBackend | None = None
+    """Append each event to a file."""
     stdout: StdoutBackend | None = None
+    """Print each event; `{}`."""
     topic: Topic | None = None
+    """Copy each record to this topic."""
     timeout: Duration = _default(Duration(10))
     """The bound on one attempt, from name resolution to the answer."""
     deadline: Duration = _default(Duration(10))
     """How long one event is retried before the policy applies."""
     retry: Retry = field(default_factory=lambda: Retry())
+    """The waits between attempts."""
     failure_domain: Name | None = None
     """Sinks of one domain are taken to fail together; left out, a sink is its own domain."""
 
 
 class Retry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Waits are random, below a bound that doubles with each attempt."""
+
     initial: Duration = _default(Duration(0.1))
+    """The bound on the first wait."""
     maximum: Duration = _default(Duration(30))
+    """The most that the bound becomes, also while a fail-closed sink probes."""
 
 
 class HttpBackend(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An AHP hook backend that takes `hooks/observe` notifications."""
 
     url: Name
+    """https, or http to this machine."""
     bearer: Secret | None = None
+    """The token; read for each request, so that a rotated one is taken up."""
     headers: dict[str, str] = field(default_factory=dict)
+    """Sent with each request. They are no place for secrets."""
     ca_file: Name | None = None
+    """The authorities that its certificate is checked against, instead of the system's."""
     cert_file: Name | None = None
+    """A client certificate, where the backend asks for one."""
     key_file: Name | None = None
+    """Its private key, without a passphrase."""
     allow_private: bool = False
     """Whether the host may resolve to a private address."""
     allow_plain_http: bool = False
@@ -170,6 +229,7 @@ class FileBackend(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """A JSON Lines file."""
 
     path: Name
+    """Path of the file; made with mode 0600. `<path>.lock` is the claim to it."""
     rotate: Size | None = None
     """Left out, the file grows without bound."""
     keep: Positive = 5
@@ -184,6 +244,7 @@ class Failures(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where failed deliveries are recorded: the journal first, then the topic."""
 
     topic: Topic
+    """Where `hook.failure` events go; hookbus alone writes it."""
     journal: Name
     """Path of a SQLite file on this machine."""
     journal_only: list[Name] = field(default_factory=list)
@@ -191,12 +252,17 @@ class Failures(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class DeadLetters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where goes what can't be processed or delivered."""
+
     topic: Topic
+    """Hookbus alone writes it."""
     capture: Literal["metadata", "full"] = "metadata"
     """`full` keeps the bytes of what was refused; `metadata` its coordinates and size."""
 
 
 class Metrics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The HTTP server for operators; it has no login."""
+
     listen: Name = "127.0.0.1:9464"
     """`host:port` of /metrics, /healthz and /readyz."""
 
@@ -224,5 +290,9 @@ class Redaction(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class InputLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Bounds on one record of an ingress."""
+
     max_bytes: Size = _default(Size(4 * 2**20))
+    """Of its value."""
     max_depth: Positive = 128
+    """Of objects and arrays within each other."""

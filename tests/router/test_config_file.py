@@ -120,3 +120,11 @@ def test_the_schema_for_editors_accepts_what_is_accepted():
     tree["rotues"] = {}
     with pytest.raises(fastjsonschema.JsonSchemaException):
         validate(tree)
+
+
+def test_the_patterns_of_the_schema_mean_the_same_to_an_editor():
+    """They end where the text does, in Python and in JavaScript, which has no `\\Z`."""
+    assert "\\Z" not in json.dumps(json_schema())
+    for name in ("siem\n", "", "a b", "x" * 250):
+        (found,) = problems(COMPLETE.replace("topic: hookbus.review", f"topic: {json.dumps(name)}"))
+        assert found.startswith("routes.review.topic: ")
