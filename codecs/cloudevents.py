@@ -12,6 +12,8 @@ AHP: `data` is the whole event, byte for byte, and the attributes repeat what co
     ahpsession           the session's id, where there is one, and the level is not `none`
     ahpharness           the harness's name
     hookbuscapture       the level of the copy
+    traceparent          the trace that the event belongs to, where it is known (CloudEvents'
+                         extension for distributed tracing); at `full` with `tracestate`
 
 On the way in the event inside counts; attributes that say something else are refused.
 
@@ -31,6 +33,7 @@ from msgspec import Raw, Struct
 from hookbus.codecs.event import Event, Protocol
 from hookbus.codecs.headers import Headers
 from hookbus.codecs.strict import encode
+from hookbus.codecs.trace_context import TraceContext
 
 PREFIXES: Final[Mapping[Protocol, str]] = {"ahp": "org.agenthooksprotocol.", "aep": "dev.aep."}
 
@@ -72,8 +75,10 @@ class _Data(Struct):
 DATA: Final = msgspec.json.Decoder(_Data)
 
 
-def wrap_ahp(event: Event, copy: bytes, level: str) -> CloudEvent:
-    """The CloudEvent of an AHP event, whose copy at `level` is its data."""
+def wrap_ahp(
+    event: Event, copy: bytes, level: str, trace: TraceContext | None = None
+) -> CloudEvent:
+    """The CloudEvent of an AHP event in a trace, whose copy at `level` is its data."""
     attributes = {
         "specversion": SPECVERSION,
         "id": event.id,
@@ -86,6 +91,8 @@ def wrap_ahp(event: Event, copy: bytes, level: str) -> CloudEvent:
     }
     if event.session is not None and level != "none":
         attributes["ahpsession"] = event.session
+    if trace is not None:
+        attributes |= trace.members(level)
     return CloudEvent(attributes, copy)
 
 

@@ -19,6 +19,7 @@ from hookbus.codecs.carried import (
 )
 from hookbus.codecs.event import Event, Protocol
 from hookbus.codecs.strict import Limits, parse
+from hookbus.codecs.trace_context import of_attributes
 from hookbus.codecs.verdict import Refusal
 from hookbus.schemas.loader import load, load_aep
 
@@ -76,9 +77,10 @@ class Decoder:
         if fault is not None:
             return moved(fault, carried.protocol)
         event = made(carried.tree, carried.raw)
-        if carried.protocol == "ahp" and (fault := disagreement(carried, event)) is not None:
-            return fault
-        return replace(event, dropped=carried.dropped) if carried.dropped else event
+        if carried.protocol == "aep":
+            return replace(event, dropped=carried.dropped) if carried.dropped else event
+        fault = disagreement(carried, event)
+        return replace(event, trace=of_attributes(carried.attributes)) if fault is None else fault
 
     def _event(self, tree: dict[str, Any], raw: bytes) -> Event | Refusal:
         return self._judge.event(tree, raw) or _ahp(tree, raw)
@@ -117,6 +119,7 @@ def _aep(tree: dict[str, Any], raw: bytes) -> Event:
         tree["agent"],
         tree,
         raw,
+        trace=of_attributes(tree) if "traceparent" in tree else None,
     )
 
 

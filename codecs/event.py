@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from hookbus.codecs.trace_context import TraceContext
+
 Protocol = Literal["ahp", "aep"]
 
 
@@ -16,7 +18,8 @@ class Event(Struct, frozen=True):
     AEP's is only unique for its source. `emitter` says what emitted it: the harness's name in AHP,
     the agent in AEP. `tree` and `raw` are the event itself, without the message that carried it.
     `tree` is shared: whoever wants another one makes a copy. `dropped` counts attributes around it,
-    of a CloudEvent, that it can't have.
+    of a CloudEvent, that it can't have. `trace` is the context that the event itself names, or the
+    CloudEvent around it.
     """
 
     protocol: Protocol
@@ -29,3 +32,4 @@ class Event(Struct, frozen=True):
     tree: dict[str, Any]
     raw: bytes
     dropped: int = 0
+    trace: TraceContext | None = None

@@ -11,6 +11,7 @@ from hookbus.codecs.bridge import Unsaid
 from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Attributes, capture_headers, identity_headers
 from hookbus.codecs.strict import encode
+from hookbus.codecs.trace_context import TraceContext
 from hookbus.policies.capture import View
 from hookbus.policies.copies import Copies
 from hookbus.policies.levels import Grant
@@ -20,12 +21,14 @@ from hookbus.router.types import Headers, Output
 
 
 class Case(Struct, frozen=True):
-    """An event with what is known of it; `offset` is that of its record."""
+    """An event with what is known of it; `offset` is that of its record, `trace` the trace
+    that it belongs to."""
 
     event: Event
     offset: int
     finding: Finding | None
     violation: Rule | None
+    trace: TraceContext | None = None
 
 
 class CopyDesk:
@@ -63,8 +66,9 @@ class CopyDesk:
         cut = self._cut.get((granted, view))
         if cut is None:
             cut = self._cut[granted, view] = self._copy(granted, view)
-        copy = Copy(self._case.event, *cut, granted.level, view, self._form)
-        written = self._formatter.write(copy, wanted, self._case.offset)
+        case = self._case
+        copy = Copy(case.event, *cut, granted.level, view, self._form, case.trace)
+        written = self._formatter.write(copy, wanted, case.offset)
         if isinstance(written, Unsaid):
             return written
         self.dropped = max(self.dropped, *(each.dropped for each in written))
@@ -79,7 +83,9 @@ class CopyDesk:
         finding = self._case.finding
         body = finding.body if finding is not None and granted.level != "none" else None
         identity = self._identity(written.id, written.type)
-        return written.headers + identity + capture_headers(granted.level, body)
+        trace = self._case.trace
+        traced = () if trace is None else trace.headers(granted.level)
+        return written.headers + identity + capture_headers(granted.level, body) + traced
 
     def _identity(self, identity: str, kind: str) -> Headers:
         """Of one event all copies share theirs."""

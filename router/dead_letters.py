@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from hookbus.codecs.trace_context import of_headers
 from hookbus.codecs.verdict import Code, Refusal
 from hookbus.policies.faults import Reason
 from hookbus.router.attempts import Place, attempts_of, origin_of, place_of
@@ -133,7 +134,9 @@ class DeadLetterOffice(Struct, frozen=True):
         # reused key could delete another dead letter in a compacted topic.
         names = [str(letter.attempts), *(name for name in (letter.sink, letter.route) if name)]
         key = "/".join([*map(str, place[:3]), *names])
-        return Output(self.settings.topic, key.encode(), body)
+        trace = of_headers(record.headers)
+        headers = () if trace is None else trace.headers("metadata")
+        return Output(self.settings.topic, key.encode(), body, headers)
 
     def _place(self, record: Record) -> Place:
         origin = origin_of(record.headers) if record.topic in self.replay_topics else None

@@ -15,6 +15,7 @@ from hookbus.codecs.cloudevents import CONTENT_TYPE, structured, wrap_aep, wrap_
 from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Headers
 from hookbus.codecs.strict import encode
+from hookbus.codecs.trace_context import TraceContext
 from hookbus.policies.capture import FormNote, Rewriter, View
 from hookbus.policies.levels import Grant, Level
 
@@ -23,7 +24,7 @@ Format = Literal["ahp", "aep", "cloudevents"]
 
 class Copy(Struct, frozen=True):
     """A copy at its level: `tree` and `raw` are the same event. `form` is what the extension
-    `dev.hookbus.form` says of an elicitation."""
+    `dev.hookbus.form` says of an elicitation, `trace` the trace that the event belongs to."""
 
     event: Event
     tree: Mapping[str, Any]
@@ -31,6 +32,7 @@ class Copy(Struct, frozen=True):
     level: Level
     view: View
     form: Mapping[str, Any] | None
+    trace: TraceContext | None = None
 
 
 class Written(Struct, frozen=True):
@@ -80,7 +82,7 @@ class Formatter:
 def _in_cloudevent(copy: Copy) -> Written:
     event = copy.event
     if event.protocol == "ahp":
-        cloud = wrap_ahp(event, copy.raw, copy.level)
+        cloud = wrap_ahp(event, copy.raw, copy.level, copy.trace)
     else:
         cloud = wrap_aep(copy.tree, copy.raw)
     return Written(structured(cloud), event.id, event.type, (CONTENT_TYPE,), cloud.dropped)

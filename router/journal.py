@@ -20,6 +20,7 @@ import orjson
 from hookbus.codecs.formats import is_uri
 from hookbus.codecs.headers import Attributes, read_headers, write_headers
 from hookbus.codecs.strict import encode
+from hookbus.codecs.trace_context import TraceContext, of_headers
 from hookbus.policies.failures import HOOK_FAILURE, Affected, Policy, hook_failure
 from hookbus.policies.faults import Reason
 from hookbus.router.attempts import attempts_of
@@ -61,7 +62,9 @@ class Journal:
             affected, sink, reason, policy, time=time.replace("+00:00", "Z"), version=self._version
         )
         topic = FORWARDED if forward and not _is_failure(attributes, event) else KEPT
-        new = await self._bus.publish_once([_output(topic, failure)], IDS, failure["id"].encode())
+        new = await self._bus.publish_once(
+            [_output(topic, failure, of_headers(record.headers))], IDS, failure["id"].encode()
+        )
         _log.warning(
             "delivery failed",
             extra={"sink": sink, "reason": reason, "policy": policy, "topic": record.topic,
@@ -99,7 +102,8 @@ async def _publish_each(outputs: list[Output], bus: Bus, persist: Persistence) -
             _log.error("a hook failure is too large for the bus; the journal alone has it")
 
 
-def _output(topic: str, failure: dict[str, Any]) -> Output:
+def _output(topic: str, failure: dict[str, Any], trace: TraceContext | None) -> Output:
+    """The record of a failure, in the trace of the event that it is about."""
     headers = write_headers(
         Attributes(
             id=failure["id"],
@@ -109,6 +113,8 @@ def _output(topic: str, failure: dict[str, Any]) -> Output:
             capture="metadata",
         )
     )
+    if trace is not None:
+        headers += trace.headers("metadata")
     return Output(topic, failure["source"].encode(), encode(failure), headers)
 
 

@@ -18,6 +18,7 @@ from hookbus.codecs.bridge import Unsaid
 from hookbus.codecs.carried import binary_attributes
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
+from hookbus.codecs.trace_context import TraceContext, of_headers
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.capture import View
 from hookbus.policies.copies import Claim, Context, Copier, Copies
@@ -73,6 +74,8 @@ class Outcome(Struct, frozen=True):
     """The routes that got the metadata copy because the redaction pipeline failed."""
     dropped: int = 0
     """Attributes that could not pass between the event and a CloudEvent."""
+    trace: TraceContext | None = None
+    """The trace that the record belongs to."""
 
 
 class _AtRoute(Struct, frozen=True):
@@ -124,11 +127,12 @@ class Pipeline:
     def too_large(self, record: Record) -> Outcome:
         """For a record with a copy that the bus refuses although it is within the limit."""
         letter = self._office.copy_too_large(record, None)
-        return Outcome((letter,), self._all_dead)
+        return Outcome((letter,), self._all_dead, trace=of_headers(record.headers))
 
     def broken(self, record: Record) -> Outcome:
         """For a record that met a fault of ours."""
-        return Outcome((self._office.broken(record),), self._all_dead)
+        letter = self._office.broken(record)
+        return Outcome((letter,), self._all_dead, trace=of_headers(record.headers))
 
     def step(self, record: Record, memory: Memory) -> Outcome:
         """Never raises for anything that a record may hold. `memory` is that of the record's
@@ -136,13 +140,16 @@ class Pipeline:
         event = self._decode(record)
         if isinstance(event, Refusal):
             letter = self._office.refused(record, event)
-            return Outcome((letter,), self._all_dead, refusal=event)
+            return Outcome(
+                (letter,), self._all_dead, refusal=event, trace=of_headers(record.headers)
+            )
         moment = Moment(record.offset, record.timestamp)
         finding = self._correlator.examine(event, moment, memory.pending)
         refuted = finding is not None and finding.refutes
         violation = memory.streams.see(event, refuted=refuted)
         rule = violation.rule if violation else None
-        return self._route(record, Case(event, record.offset, finding, rule))
+        trace = event.trace or of_headers(record.headers)
+        return self._route(record, Case(event, record.offset, finding, rule, trace))
 
     def _decode(self, record: Record) -> Event | Refusal:
         attributes = binary_attributes(record.headers)
@@ -174,6 +181,7 @@ class Pipeline:
                 if route.redact and each.decision != "filtered" and copies.spoilt
             ),
             dropped=event.dropped + desk.dropped,
+            trace=case.trace,
         )
 
     def _at(

@@ -15,6 +15,7 @@ from hookbus.codecs.bridge import Unsaid
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Attributes, read_headers
+from hookbus.codecs.trace_context import of_headers
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.copies import Copier
 from hookbus.policies.correlation import Moment
@@ -79,7 +80,9 @@ class Regate(Struct, frozen=True, kw_only=True):
         finding = self.correlator.examine(event, moment, self.memory().pending)
         copies = self.copier.of(event, context(level, finding))
         granted = copies.grant(route.ceiling, redact=route.redact)
-        desk = CopyDesk(Case(event, record.offset, finding, None), copies, self.formatter)
+        trace = event.trace or of_headers(record.headers)
+        case = Case(event, record.offset, finding, None, trace)
+        desk = CopyDesk(case, copies, self.formatter)
         wanted = route.format if translate else None
         return desk.outputs(route.topic, granted, route.view, wanted), granted.level
 

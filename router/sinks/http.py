@@ -26,7 +26,7 @@ from hookbus.router.sinks.addresses import (
     url_problem,
 )
 from hookbus.router.sinks.contract import Delivery, out_of_time
-from hookbus.router.sinks.requests import authorization, header_problems, idempotency_key
+from hookbus.router.sinks.requests import authorization, header_problems, idempotency_key, traced
 from hookbus.router.sinks.threads import in_thread
 from hookbus.router.types import Record
 
@@ -141,7 +141,7 @@ class HttpSink:
             return None
         if not is_event(record.value):
             return _NO_EVENT
-        headers = {"Idempotency-Key": idempotency_key(self._name, record)}
+        headers = {"Idempotency-Key": idempotency_key(self._name, record), **traced(record)}
         if self._bearer is not None:
             credential = self._authorization(self._bearer)
             if credential is None:

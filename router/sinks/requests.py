@@ -1,4 +1,5 @@
-"""The headers of the requests that an HTTP sink makes. Nothing in them is a producer's own text."""
+"""The headers of the requests that an HTTP sink makes. Nothing in them is a producer's own text; a
+trace context is read and written anew."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Final
 
 import orjson
 
+from hookbus.codecs.trace_context import of_headers
 from hookbus.router.types import Record
 
 OURS: Final = frozenset(
@@ -24,6 +26,8 @@ OURS: Final = frozenset(
         "idempotency-key",
         "keep-alive",
         "te",
+        "traceparent",
+        "tracestate",
         "trailer",
         "transfer-encoding",
         "upgrade",
@@ -55,6 +59,12 @@ def header_problems(headers: Mapping[str, str], *, bearer: bool) -> Iterator[str
 def authorization(token: str) -> str | None:
     """The header value for a bearer token; None for a token that would break the header."""
     return f"Bearer {token}" if _CREDENTIAL.fullmatch(token) else None
+
+
+def traced(record: Record) -> dict[str, str]:
+    """The headers that tell a backend which trace the event belongs to, where that is known."""
+    trace = of_headers(record.headers)
+    return {} if trace is None else trace.members("full")  # the record has what its level allows
 
 
 def idempotency_key(sink: str, record: Record) -> str:

@@ -45,6 +45,27 @@ async def attempt(sink: HttpSink, records: list[Record], timeout: float = 5.0) -
         await sink.close()
 
 
+async def test_a_backend_is_told_the_trace_of_each_event(
+    serve: Serve, make_record: MakeRecord, records: Records
+) -> None:
+    """In the standard request headers, where the record has a valid one, and nothing else of it."""
+    value = records(1)[0].value
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    batch = [
+        make_record(1, value, (("traceparent", parent.encode()), ("tracestate", b"a=1"))),
+        make_record(2, value, (("traceparent", parent.encode() + b"\r\nX-Admin: 1"),)),
+        make_record(3, value, (("tracestate", b"a=1"),)),
+    ]
+    async with serve(ACCEPTED, keep=True) as backend:
+        assert await attempt(HttpSink("siem", backend.url), batch) == Delivery(3)
+    told = [
+        {name: request.headers.get(name) for name in ("traceparent", "tracestate", "x-admin")}
+        for request in backend.requests
+    ]
+    nothing = {"traceparent": None, "tracestate": None, "x-admin": None}
+    assert told == [{**nothing, "traceparent": parent, "tracestate": "a=1"}, nothing, nothing]
+
+
 @pytest.mark.parametrize("answer", [ACCEPTED, NO_CONTENT])
 async def test_one_notification_is_posted_for_each_record(
     serve: Serve, records: Records, answer: bytes
