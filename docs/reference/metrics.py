@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
 from hookbus.router import build
 from hookbus.router.config_file import parse
@@ -30,7 +30,8 @@ Generated from the code by `make docs`; change the metrics there.
 `/metrics` on `metrics.listen` serves these in Prometheus' text format. Labels have closed sets of
 values: names from the configuration (`<ingress>`, `<route>`, `<sink>`), and tokens that are listed
 here. Nothing of an event is ever a label. Every series exists from the start, at zero, but those of
-assigned partitions (`hookbus_lag`), which come and go with them.
+assigned partitions (`hookbus_lag`), which come and go with them. The process's own memory, CPU and
+start are there as every Prometheus client tells them (`process_…`).
 
 | metric | type | unit | labels | meaning |
 |---|---|---|---|---|"""
@@ -44,7 +45,8 @@ _MOST: Final = 40
 def page() -> str:
     registry = CollectorRegistry()
     Metrics(registry, parse(_CONFIG), build.known_types(), _VERSION)
-    collectors = sorted(registry._collector_to_names, key=lambda one: one._name)
+    ours = [one for one in registry._collector_to_names if not isinstance(one, ProcessCollector)]
+    collectors = sorted(ours, key=lambda one: one._name)
     return "\n".join([_HEAD, *map(_row, collectors), "", *_buckets(collectors), *_types(), ""])
 
 
