@@ -15,6 +15,7 @@ from hookbus.router.config import Config
 from hookbus.router.loop_metrics import LoopMetrics
 from hookbus.router.router_metrics import RouterMetrics
 from hookbus.router.sink_metrics import SinkMetrics
+from hookbus.router.span_metrics import SpanMetrics
 
 
 class Metrics:
@@ -26,6 +27,7 @@ class Metrics:
         self.router = RouterMetrics(registry, config, event_types)
         self.sinks = SinkMetrics(registry, config)
         self.loops = LoopMetrics(registry, config)
+        self.spans = SpanMetrics(registry)
         Gauge(
             "hookbus_info", "Always 1; the version is the label", ["version"], registry=registry
         ).labels(version).set(1)

@@ -17,6 +17,7 @@ from hookbus.router.pending import PendingStore
 from hookbus.router.persistence import Persistence
 from hookbus.router.pipeline import Outcome, Pipeline
 from hookbus.router.progress import Progress
+from hookbus.router.spans import RouterSpans
 from hookbus.router.types import Partition, Reader, Record, Settlement
 
 _log = logging.getLogger("hookbus.router")
@@ -43,6 +44,7 @@ class RouterLoop:
         metrics: Metrics,
         progress: Progress,
         clock: Callable[[], float],
+        spans: RouterSpans | None = None,
     ) -> None:
         self._reader = reader
         self._pipeline = pipeline
@@ -52,6 +54,7 @@ class RouterLoop:
         self._metrics = metrics
         self._progress = progress
         self._clock = clock
+        self._spans = spans
         self._persist = Persistence(NAME, metrics, progress)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -65,6 +68,7 @@ class RouterLoop:
     async def _process(self, records: list[Record]) -> None:
         partitions = {record.home for record in records}
         self._count_received(records)
+        began = self._spans.now() if self._spans is not None else 0
         for partition in partitions:
             self._progress.took(partition)
         try:
@@ -79,6 +83,8 @@ class RouterLoop:
                 self._progress.done(partition)
         for outcome in outcomes:
             self._metrics.router.routed(outcome, self._routes)
+        if self._spans is not None:
+            self._spans.settled(records, outcomes, began)
 
     def _count_received(self, records: list[Record]) -> None:
         self._metrics.loops.in_flight(NAME, len(records))

@@ -28,6 +28,7 @@ from hookbus.router.metrics import Metrics
 from hookbus.router.persistence import Persistence
 from hookbus.router.progress import Progress
 from hookbus.router.sinks.contract import Delivery, Sink
+from hookbus.router.spans import DeliverySpans
 from hookbus.router.types import Partition, Reader, Record, Settlement
 
 Lane = Partition | None
@@ -75,6 +76,7 @@ class SinkLoop:
         metrics: Metrics,
         progress: Progress,
         clock: Callable[[], float],
+        spans: DeliverySpans | None = None,
     ) -> None:
         self._reader = reader
         self._sink = sink
@@ -85,6 +87,7 @@ class SinkLoop:
         self._metrics = metrics
         self._progress = progress
         self._clock = clock
+        self._spans = spans
         self._loop = f"sink:{terms.name}"
         self._persist = Persistence(self._loop, metrics, progress)
         self._outages: dict[Lane, _Outage] = {}
@@ -148,16 +151,23 @@ class SinkLoop:
         self, lane: Lane, waiting: list[Record], stop: asyncio.Event
     ) -> list[Record]:
         """One attempt and what follows from it; returns what still waits."""
+        if self._spans is not None:
+            self._spans.trying(lane, waiting[0])
         delivery = await self._attempt(waiting)
         for partition in {record.home for record in waiting}:
             self._progress.moved(partition)
         if delivery.delivered:
-            await self._settle([Settlement(record) for record in waiting[: delivery.delivered]])
+            taken = waiting[: delivery.delivered]
+            await self._settle([Settlement(record) for record in taken])
             self._end_outage(lane)
+            if self._spans is not None:
+                self._spans.delivered(lane, taken)
         waiting = waiting[delivery.delivered :]
         if delivery.fault is None:
             return waiting
         if await self._is_given_up(lane, waiting[0], delivery.fault):
+            if self._spans is not None:
+                self._spans.given_up(lane, waiting[0], delivery.fault)
             return waiting[1:]
         await self._pause(lane, delivery.fault, stop)
         return waiting
