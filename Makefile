@@ -7,7 +7,7 @@ TEST = .venv-test/bin
 PARALLEL = -n 2 --dist loadgroup
 FOLDERS = router codecs policies schemas
 
-.PHONY: demo test test-kafka chaos docs lint types format clean
+.PHONY: demo test test-kafka chaos docs lint types format lock clean
 
 demo: .venv-demo/installed
 	@.venv-demo/bin/hookbus demo
@@ -43,6 +43,16 @@ types: .venv-test/installed
 	@for folder in $(FOLDERS); do ln -sfn "$(CURDIR)/$$folder" build/typing/hookbus/$$folder; done
 	cd build/typing && ../../$(TEST)/mypy --config-file ../../pyproject.toml -p hookbus.router -p hookbus.codecs -p hookbus.policies -p hookbus.schemas
 
+# What the container image installs, with hashes, for every Python and platform that pyproject.toml
+# allows. Nothing else changes the locks.
+LOCK = .venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
+  --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+lock:
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOCK) pyproject.toml -o deploy/container/requirements.lock
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | $(LOCK) - -o deploy/container/build.lock
+
 .venv-demo/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hookbus needs Python 3.11 or newer; choose one with PYTHON=")'
 	@echo "Installing hookbus into .venv-demo ..."
@@ -58,4 +68,4 @@ types: .venv-test/installed
 	@touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv-demo .venv-test .venv-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
