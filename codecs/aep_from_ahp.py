@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from hookbus.codecs.aep import VERSION
 from hookbus.codecs.aep_from_elicitation import Elicitations
-from hookbus.codecs.bridge import ASKED, TOLD, Said, Shown, Unsaid, prompt_of, texts
+from hookbus.codecs.bridge import Said, Shown, Unsaid, prompt_of, texts
 from hookbus.codecs.elicitation import Bodies
+from hookbus.codecs.elicitation_event import ASKED, TOLD
 
 _KINDS: Final = frozenset(("permission", "input", "auth", "review", "other"))
 """The kinds of `attention.requested`, but for `form`, which `user.attention` has no fields for."""

@@ -38,6 +38,14 @@ class _Message(Struct):
     params: _Params
 
 
+class Message(Struct, frozen=True):
+    """The event in a valid message: its tree, its bytes, and its derived type if that took it."""
+
+    tree: dict[str, Any]
+    raw: bytes
+    struct: Struct | None
+
+
 class Judge:
     """Judges AHP values. Construction takes tens of milliseconds, and raises RuntimeError if a
     bad date or URI would pass: then no verdict of this process could be relied on."""
@@ -57,9 +65,10 @@ class Judge:
         self._messages = msgspec.json.Decoder(_Message)
         self._test_itself()
 
-    def event(self, tree: dict[str, Any], raw: bytes | Raw) -> Refusal | None:
-        """The verdict on a bare event. `tree` is what `hookbus.codecs.strict.parse` read in `raw`;
-        only then is the derived type's consent worth anything."""
+    def event(self, tree: dict[str, Any], raw: bytes) -> Struct | Refusal | None:
+        """A valid event as its derived type, None if only the compiled schema accepts it; or why it
+        is refused. `tree` is what `hookbus.codecs.strict.parse` read in `raw`; only then is the
+        derived type's consent worth anything."""
         kind = tree.get("type")
         if not isinstance(kind, str):
             return Refusal("schema", "/type", "type") if "type" in tree else _TYPE_MISSING
@@ -67,24 +76,26 @@ class Judge:
         if decoder is None:
             return Refusal("unsupported_type", "/type")
         try:
-            decoder.decode(raw)
+            return decoder.decode(raw)
         except msgspec.DecodeError:
             return self._compiled.check(kind, tree)
-        return None
 
-    def message(self, tree: dict[str, Any], raw: bytes) -> bytes | Refusal:
-        """The bytes of the event that a JSON-RPC message carries, or why there is none. The
-        message's `method` is one of WRAPPERS."""
+    def message(self, tree: dict[str, Any], raw: bytes) -> Message | Refusal:
+        """The event that a JSON-RPC message carries, or why there is none. The message's `method`
+        is one of WRAPPERS."""
         wrapper = WRAPPERS[tree["method"]]
         params: Any = tree.get("params")
         event = params.get("event") if isinstance(params, dict) else None
         if not isinstance(event, dict):
             return self._compiled.check(wrapper, tree) or Refusal("schema", "/params", "type")
         inside = bytes(self._messages.decode(raw).params.event)
-        verdict = _moved(self.event(event, inside), _EVENT) or self._wrapper(wrapper, tree, raw)
+        judged = self.event(event, inside)
+        if isinstance(judged, Refusal):
+            return _moved(judged, _EVENT)
+        verdict = self._wrapper(wrapper, tree, raw)
         if verdict is None and wrapper == "intercept":
             verdict = self._offer(tree["id"], event, params)
-        return verdict or self._pending(event, inside) or inside
+        return verdict or self._pending(event, inside) or Message(event, inside, judged)
 
     def _wrapper(self, name: str, tree: dict[str, Any], raw: bytes) -> Refusal | None:
         try:
@@ -129,15 +140,14 @@ class Judge:
         bad = ({"time": "2026-02-29T00:00:00Z"}, {"time": "tomorrow"}, {"source": "a source"})
         for change in ({}, *bad):
             tree = {**event, **change}
-            if (self.event(tree, msgspec.json.encode(tree)) is None) != (not change):
+            refused = isinstance(self.event(tree, msgspec.json.encode(tree)), Refusal)
+            if refused != bool(change):
                 raise RuntimeError("the validator fails its self-test: formats are not checked")
 
 
 _TYPE_MISSING = Refusal("schema", "", "required")
 
 
-def _moved(refusal: Refusal | None, pointer: str) -> Refusal | None:
+def _moved(refusal: Refusal, pointer: str) -> Refusal:
     """The refusal of a value, as one of the value that holds it at `pointer`."""
-    if refusal is None:
-        return None
     return Refusal(refusal.code, f"{pointer}{refusal.path or ''}", refusal.rule)

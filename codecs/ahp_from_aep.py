@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from hookbus.codecs.bridge import ASKED, CONTENT, TOLD, Unsaid
+from hookbus.codecs.bridge import CONTENT, Unsaid
+from hookbus.codecs.elicitation_event import ASKED, TOLD
 from hookbus.codecs.strict import encode
 
 _UNKNOWN_VERSION: Final = "unknown"

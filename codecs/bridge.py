@@ -46,6 +46,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from hookbus.codecs.elicitation_event import ASKED, TOLD
+
 COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "session.start": ("session.started",),
     "session.end": ("session.ended",),
@@ -54,13 +56,11 @@ COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tool.before": ("tool.requested",),
     "tool.after": ("tool.completed", "tool.denied", "tool.failed"),
     "user.attention": ("attention.requested",),
-    "user.elicitation.request": ("attention.requested",),
-    "user.elicitation.result": ("attention.answered", "attention.resolved"),
+    ASKED: ("attention.requested",),
+    TOLD: ("attention.answered", "attention.resolved"),
 }
 """AHP type -> the AEP types that say it."""
 
-ASKED: Final = "user.elicitation.request"
-TOLD: Final = "user.elicitation.result"
 
 SAYABLE: Final = ("attention.requested", "attention.answered", "attention.resolved")
 """The AEP types of which some events have a counterpart in AHP."""

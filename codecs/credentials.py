@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -38,6 +39,7 @@ _STEMS: Final = tuple(
 """One of them is in every name that asks; most names are done with when none is."""
 _LONGEST: Final = 1_000
 """Longer names, in characters, aren't taken apart: a stem in them is enough."""
+_LONGEST_REMEMBERED: Final = 128
 _AMOUNTS: Final = frozenset({"count", "limit", "budget", "usage", "quota", "total", "cost"})
 
 
@@ -52,6 +54,12 @@ def asks_credential(key: str, title: str | None, *, number: bool) -> bool:
 
 
 def _names_one(text: str, number: bool) -> bool:
+    if len(text) > _LONGEST_REMEMBERED:
+        return _judged(text, number)
+    return _remembered(text, number)
+
+
+def _judged(text: str, number: bool) -> bool:
     lowered = text.lower()
     if not any(map(lowered.__contains__, _STEMS)):
         return False
@@ -62,6 +70,9 @@ def _names_one(text: str, number: bool) -> bool:
         words = _without_amounts(words)
     singular = [word if word.endswith("ss") else word.removesuffix("s") for word in words]
     return not (_WORDS.isdisjoint(singular) and _PAIRS.isdisjoint(pairwise(singular)))
+
+
+_remembered = lru_cache(4096)(_judged)  # forms ask for the same fields again and again
 
 
 def _without_amounts(words: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hookbus.codecs.aep import AepJudge
@@ -54,7 +55,7 @@ class Decoder:
             return self._carried(unwrap(tree, value))
         match protocol or protocol_of(tree):
             case "aep":
-                return self._aep.event(tree, value) or _aep(tree, value)
+                return self._aep_event(tree, value)
             case "ahp" if "jsonrpc" in tree and not ("harness" in tree and "type" in tree):
                 return self._message(tree, value)
             case "ahp":
@@ -72,25 +73,30 @@ class Decoder:
     def _carried(self, carried: Carried | Refusal) -> Event | Refusal:
         if isinstance(carried, Refusal):
             return carried
-        judge, made = (self._aep, _aep) if carried.protocol == "aep" else (self._judge, _ahp)
-        fault = judge.event(carried.tree, carried.raw)
-        if fault is not None:
-            return moved(fault, carried.protocol)
-        event = made(carried.tree, carried.raw)
+        judge = self._aep_event if carried.protocol == "aep" else self._event
+        event = judge(carried.tree, carried.raw)
+        if isinstance(event, Refusal):
+            return moved(event, carried.protocol)
         if carried.protocol == "aep":
             return replace(event, dropped=carried.dropped) if carried.dropped else event
         fault = disagreement(carried, event)
         return replace(event, trace=of_attributes(carried.attributes)) if fault is None else fault
 
+    def _aep_event(self, tree: dict[str, Any], raw: bytes) -> Event | Refusal:
+        return self._aep.event(tree, raw) or _aep(tree, raw)
+
     def _event(self, tree: dict[str, Any], raw: bytes) -> Event | Refusal:
-        return self._judge.event(tree, raw) or _ahp(tree, raw)
+        judged = self._judge.event(tree, raw)
+        return judged if isinstance(judged, Refusal) else _ahp(tree, raw, judged)
 
     def _message(self, tree: dict[str, Any], raw: bytes) -> Event | Refusal:
         method = tree.get("method")
         if not isinstance(method, str) or method not in WRAPPERS:
             return _UNKNOWN
-        inside = self._judge.message(tree, raw)
-        return inside if isinstance(inside, Refusal) else _ahp(tree["params"]["event"], inside)
+        carried = self._judge.message(tree, raw)
+        if isinstance(carried, Refusal):
+            return carried
+        return _ahp(carried.tree, carried.raw, carried.struct)
 
 
 def protocol_of(tree: dict[str, Any]) -> Protocol | None:
@@ -123,7 +129,7 @@ def _aep(tree: dict[str, Any], raw: bytes) -> Event:
     )
 
 
-def _ahp(tree: dict[str, Any], raw: bytes) -> Event:
+def _ahp(tree: dict[str, Any], raw: bytes, struct: Struct | None) -> Event:
     session = tree.get("session")
     return Event(
         "ahp",
@@ -135,6 +141,9 @@ def _ahp(tree: dict[str, Any], raw: bytes) -> Event:
         tree["harness"]["name"],
         tree,
         raw,
+        0,
+        None,
+        struct,
     )
 
 

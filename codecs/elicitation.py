@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from hookbus.codecs.compiled import Compiled
 from hookbus.codecs.form import Form, read_form
-from hookbus.codecs.form_types import are_form_params
+from hookbus.codecs.form_types import are_form_params, is_result
 from hookbus.codecs.formats import is_uri
 from hookbus.codecs.strict import Limits, parse
 from hookbus.codecs.verdict import Refusal
@@ -104,7 +104,9 @@ class Bodies:
         body = _read(text)
         if isinstance(body, BodyFault):
             return body
-        fault = _crowded_answer(body) or self._check("result", body)
+        fault = _crowded_answer(body)
+        if fault is None and not is_result(body):
+            fault = self._check("result", body)
         if fault is not None:
             return fault
         if body["action"] != action:
@@ -127,6 +129,7 @@ class Bodies:
             and self._check("request", form) is None
             and are_form_params(form)
             and self._check("result", {"action": "cancel"}) is None
+            and is_result({"action": "cancel"})
         )
         if not sound:
             raise RuntimeError("the validator fails its self-test: formats are not checked")

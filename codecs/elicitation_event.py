@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from hookbus.codecs.elicitation import Action, Mode
 from hookbus.codecs.event import Event
+
+ASKED: Final = "user.elicitation.request"
+TOLD: Final = "user.elicitation.result"
 
 
 class ElicitationEvent(Struct, frozen=True):
@@ -31,9 +34,9 @@ class ElicitationEvent(Struct, frozen=True):
 
 def read_elicitation(event: Event) -> ElicitationEvent | None:
     """The elicitation in a valid event, None for events of other types."""
-    if event.type == "user.elicitation.request":
+    if event.type == ASKED:
         return _read(event, "request")
-    if event.type == "user.elicitation.result":
+    if event.type == TOLD:
         return _read(event, "result")
     return None
 

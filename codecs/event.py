@@ -19,7 +19,9 @@ class Event(Struct, frozen=True):
     the agent in AEP. `tree` and `raw` are the event itself, without the message that carried it.
     `tree` is shared: whoever wants another one makes a copy. `dropped` counts attributes around it,
     of a CloudEvent, that it can't have. `trace` is the context that the event itself names, or the
-    CloudEvent around it.
+    CloudEvent around it. `struct` is the event once more, as the derived type of
+    `hookbus.codecs.typed` (AHP); None where only the schema itself could accept it. It is shared as
+    well.
     """
 
     protocol: Protocol
@@ -33,3 +35,4 @@ class Event(Struct, frozen=True):
     raw: bytes
     dropped: int = 0
     trace: TraceContext | None = None
+    struct: Struct | None = None

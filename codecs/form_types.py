@@ -1,4 +1,4 @@
-"""msgspec types of the form params of an elicitation: the fast way to accept one.
+"""msgspec types of the form params of an elicitation, and of a result: the fast way to accept one.
 
 What converts, the schema (`schemas/mcp/elicitation.json`) accepts; the tests prove it. The
 converse need not hold: a refusal means only that the schema has to decide.
@@ -105,10 +105,25 @@ class _FormParams(Struct, gc=False):
     task: _Task | UnsetType = UNSET
 
 
+class _Result(Struct, gc=False):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, str | _Number | bool | list[str]] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+
+
 def are_form_params(body: Any) -> bool:
     """Whether a body is certainly the params of a form; False leaves it open."""
+    return _converts(body, _FormParams)
+
+
+def is_result(body: Any) -> bool:
+    """Whether a body is certainly a result; False leaves it open."""
+    return _converts(body, _Result)
+
+
+def _converts(body: Any, kind: type[Struct]) -> bool:
     try:
-        msgspec.convert(body, _FormParams)
+        msgspec.convert(body, kind)
     except (msgspec.ValidationError, RecursionError):
         return False
     return True

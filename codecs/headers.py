@@ -8,6 +8,7 @@ control character, quote or foreign letter of theirs reaches a header, a log lin
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +19,7 @@ Headers = tuple[tuple[str, bytes], ...]
 SPECVERSION: Final = ("ce_specversion", b"1.0")
 
 _UNSAFE = re.compile(rb'[^\x21-\x7e]|["%]')
+_SAFE = bytes(byte for byte in range(0x21, 0x7F) if byte not in b'"%')
 
 
 class Attributes(Struct, frozen=True):
@@ -44,8 +46,8 @@ def identity_headers(attributes: Attributes) -> Headers:
     headers = [
         SPECVERSION,
         ("ce_id", escape(attributes.id)),
-        ("ce_source", escape(attributes.source)),
-        ("ce_type", escape(attributes.type)),
+        ("ce_source", _escape_again(attributes.source)),
+        ("ce_type", _escape_again(attributes.type)),
     ]
     if attributes.time is not None:
         headers.append(("ce_time", escape(attributes.time)))
@@ -54,6 +56,7 @@ def identity_headers(attributes: Attributes) -> Headers:
     return tuple(headers)
 
 
+@lru_cache(64)
 def capture_headers(capture: str, body: str | None) -> Headers:
     """Those that depend on the copy."""
     level = ("hookbus-capture", escape(capture))
@@ -87,9 +90,18 @@ _REQUIRED: Final = {"specversion", "id", "source", "type", "capture"}
 def escape(text: str) -> bytes:
     """Percent-encode whatever is not printable ASCII, and space, double quote and percent."""
     value = text.encode()
-    if _UNSAFE.search(value) is None:
+    if not value.translate(None, _SAFE):
         return value
     return _UNSAFE.sub(lambda match: b"%%%02X" % match[0][0], value)
+
+
+_recalled = lru_cache(1024)(escape)
+_LONGEST_RECALLED: Final = 256
+
+
+def _escape_again(text: str) -> bytes:
+    """`escape` of a text that comes in many records."""
+    return _recalled(text) if len(text) <= _LONGEST_RECALLED else escape(text)
 
 
 def unescape(value: bytes) -> str | None:

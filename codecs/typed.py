@@ -63,7 +63,8 @@ class Types:
             case "integer":
                 return _number(int, schema)
             case "number":
-                return _number(float, schema)
+                # a number that is written as an integer stays one: a copy must not change it
+                return Union[_number(int, schema), _number(float, schema)]  # noqa: UP007
             case "array":
                 return self._array(schema)
             case list() as kinds:

@@ -120,8 +120,8 @@ class Rewriter:
         made: dict[str, Any] = self._plans[event["type"], level](event, "", withheld)
         ours: dict[str, Any] = {CAPTURE_EXTENSION: {"level": level}}
         if level == "metadata":
-            foreign = _foreign(event)
-            gaps = [(at, REASON) for at in withheld if at != "/extensions" or foreign]
+            told = foreign(event)
+            gaps = [(at, REASON) for at in withheld if at != "/extensions" or told]
             if note is not None and note.extension is not None:
                 ours[FORM_EXTENSION] = note.extension
             if note is not None and note.fault is not None:
@@ -135,7 +135,7 @@ class Rewriter:
         withheld: list[str] = []
         made: dict[str, Any] = self._redactions[event["type"]](kept, "", withheld)
         gaps = [(at, REASON) for at in withheld]
-        if _foreign(event):
+        if foreign(event):
             gaps.append(("/extensions", REASON))
         gaps += _without_no_op(made)
         _without_pieces(event, made)
@@ -148,7 +148,7 @@ class Rewriter:
         return made
 
 
-def _foreign(event: Mapping[str, Any]) -> bool:
+def foreign(event: Mapping[str, Any]) -> bool:
     """Whether an event has extensions that are not ours."""
     return bool(event.get("extensions", {}).keys() - {CAPTURE_EXTENSION, FORM_EXTENSION})
 

@@ -8,10 +8,12 @@ from msgspec import Struct
 
 from hookbus.codecs.event import Event
 from hookbus.codecs.form import Form
+from hookbus.codecs.strict import encode
 from hookbus.policies.aep_capture import AepRewriter, grant_hop, level_of, without_digests
 from hookbus.policies.capture import FormNote, Rewriter, View
 from hookbus.policies.levels import Grant, Level, declared, grant, held
 from hookbus.policies.redaction.contract import Redacts
+from hookbus.policies.struct_capture import Cut, StructRewriter
 
 Claim = Literal["malformed", "exceeded"]
 """What is wrong with the level that an event declares: an AHP declaration that can't be read and is
@@ -57,11 +59,16 @@ class Copies(Protocol):
         copies what is the same."""
         ...
 
+    def encoded(self, granted: Grant, view: View) -> bytes | None:
+        """The same copy as JSON; its members may stand in another order."""
+        ...
+
 
 class Copier(Struct, frozen=True):
     """Makes the copies of events of either protocol."""
 
     ahp: Rewriter
+    structs: StructRewriter
     aep: AepRewriter
     redactor: Redacts | None = None
 
@@ -69,18 +76,21 @@ class Copier(Struct, frozen=True):
         """The copies of one event."""
         if event.protocol == "aep":
             return _AepCopies(self.aep, event.tree, context.form, self.redactor)
-        return _AhpCopies(self.ahp, event.tree, context)
+        return _AhpCopies(self, event, context)
 
 
 class _AhpCopies:
-    def __init__(self, rewriter: Rewriter, event: dict[str, Any], context: Context) -> None:
-        self._rewriter = rewriter
-        self._event = event
+    def __init__(self, copier: Copier, event: Event, context: Context) -> None:
+        self._rewriter = copier.ahp
+        self._structs = copier.structs
+        self._event = event.tree
+        self._struct = event.struct
         self._note = context.note
-        declaration = declared(event)
+        declaration = declared(event.tree)
         self.level: Level = held(context.ingress, declaration)
         self.claim: Claim | None = "malformed" if declaration == "malformed" else None
         self._gated: dict[Grant, dict[str, Any]] = {}
+        self._cuts: dict[Level, Cut] = {}
         self.spoilt = False
 
     def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
@@ -103,6 +113,16 @@ class _AhpCopies:
             gated = self._rewriter.gate(self._event, granted, self._note)
             self._gated[granted] = gated
         return self._rewriter.show(gated, view)
+
+    def encoded(self, granted: Grant, view: View) -> bytes | None:
+        level = granted.level
+        if self._struct is None or level == "full" or level == "redacted":
+            return _encoded(self.copy(granted, view))
+        cut = self._cuts.get(level)
+        if cut is None:
+            cut = self._structs.cut(self._struct, self._event, level, self._note)
+            self._cuts[level] = cut
+        return cut.encoded(view.selection)
 
 
 class _AepCopies:
@@ -154,3 +174,10 @@ class _AepCopies:
         if not view.digests:
             made = without_digests(made)
         return None if made is self._event else made
+
+    def encoded(self, granted: Grant, view: View) -> bytes | None:
+        return _encoded(self.copy(granted, view))
+
+
+def _encoded(copy: dict[str, Any] | None) -> bytes | None:
+    return None if copy is None else encode(copy)

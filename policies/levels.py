@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
@@ -65,9 +66,26 @@ def grant(level: Level, ceiling: Level, *, redact: bool = False) -> Grant:
     unchanged; `none` and `metadata` are not believed, the plan of that level is applied all the
     same.
     """
+    return _GRANTS[level, ceiling, redact]
+
+
+def _granted(level: Level, ceiling: Level, redact: bool) -> Grant:
     honoured = lower(level, ceiling)
     if honoured == "redacted" and level == "full":
         if redact:
             return Grant("redacted", rewrite=True, redact=True)
         honoured = "metadata"
     return Grant(honoured, rewrite=honoured != level or honoured in ("none", "metadata"))
+
+
+def _grants() -> Mapping[tuple[Level, Level, bool], Grant]:
+    """All there are, each made once: equal ones are identical."""
+    once: dict[Grant, Grant] = {}
+    grants: dict[tuple[Level, Level, bool], Grant] = {}
+    for level, ceiling, redact in product(LEVELS, LEVELS, (False, True)):
+        made = _granted(level, ceiling, redact)
+        grants[level, ceiling, redact] = once.setdefault(made, made)
+    return grants
+
+
+_GRANTS: Final = _grants()

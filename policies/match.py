@@ -54,6 +54,8 @@ class Filter(Struct, frozen=True):
 
     def matches(self, event: Mapping[str, Any]) -> bool:
         """Whether the event, a JSON object that need not be valid, passes."""
+        if not self.conditions:
+            return True
         is_aep = "aep" in event and not isinstance(event.get("harness"), Mapping)
         read = _aep_attribute if is_aep else _ahp_attribute
         return all(

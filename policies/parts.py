@@ -24,7 +24,7 @@ def cut_part(part: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
     copy = {
         "id": part["id"],
         "kind": part["kind"],
-        "mediaType": _bare_media_type(part["mediaType"]),
+        "mediaType": bare_media_type(part["mediaType"]),
         "selection": selection,
     }
     for name in ("category", "synthesized"):
@@ -44,6 +44,6 @@ def size_of(part: Mapping[str, Any]) -> int | float | None:
     return part.get("size")
 
 
-def _bare_media_type(media_type: str) -> str:
+def bare_media_type(media_type: str) -> str:
     """Without its parameters, which may hold a file name."""
     return media_type.partition(";")[0].strip() or "application/octet-stream"

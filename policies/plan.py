@@ -41,6 +41,14 @@ Step = Callable[[Any, str, list[str]], Any]
 """`(value, JSON Pointer of the value, pointers of the gaps so far) -> new value or GONE`."""
 
 
+Fate = Literal[
+    "keep", "go", "go silently", "empty", "placeholder", "part", "object", "items", "no items"
+]
+"""What becomes of a member below `full`: it stays; goes, with or without a gap; becomes empty JSON
+or a placeholder; is cut as a content part; is rewritten member by member or item by item; or is
+left without items."""
+
+
 class Member(Struct, frozen=True):
     """One named member of an object, over all branches of its schema."""
 
@@ -98,54 +106,84 @@ def resolved(schema: Schema, resolve: Resolve) -> Schema:
     return schema
 
 
+def fate_of(schema: Schema, level: Below, *, needed: bool) -> Fate:
+    """The fate of a member with this (resolved) schema; `needed` if some branch requires it."""
+    if level == "none" and not needed:
+        return "go silently"
+    match schema.get("x-capture"):
+        case "structural" if "properties" in schema or "allOf" in schema:
+            return "object"
+        case "structural" if "items" in schema:
+            return "no items" if level == "none" and not schema.get("minItems") else "items"
+        case "structural" if schema.get("type") in ("object", "array"):
+            raise ValueError("a structural object or array must say what it holds")
+        case "structural" | "token":
+            return "keep"
+        case "part":
+            return "part"
+        case "opaque":
+            return "empty" if needed else "go"
+        case "text" | "identity" | "path":
+            return "placeholder" if needed else "go"
+        case unknown:
+            raise ValueError(f"unknown capture class {unknown!r}")
+
+
+def fates_of(schema: Schema, resolve: Resolve, level: Below) -> dict[str, tuple[Fate, Schema]]:
+    """The fate of each named member of an object, with its resolved schema. An object that has gaps
+    of its own (`x-gaps`) need not keep its paths: it tells of them itself."""
+    fates: dict[str, tuple[Fate, Schema]] = {}
+    for name, member in members_of(schema, resolve).items():
+        inner = resolved(member.schema, resolve)
+        fate = fate_of(inner, level, needed=member.required or member.sometimes)
+        if schema.get("x-gaps"):
+            if inner.get("x-capture") == "path":
+                fate = "go"
+            elif name == "gaps":
+                fate = fate_of(inner, level, needed=True)
+        fates[name] = fate, inner
+    return fates
+
+
+def kept_texts(schema: Schema) -> frozenset[str]:
+    """The texts that a placeholder never takes the place of."""
+    return frozenset(schema.get("x-capture-keep", ()))
+
+
 class _Compiler:
     def __init__(self, resolve: Resolve, level: Below) -> None:
         self._resolve = resolve
         self._level: Below = level
 
-    def step(self, schema: Schema, *, required: bool, sometimes: bool = False) -> Step:
-        schema = resolved(schema, self._resolve)
-        needed = required or sometimes
-        if self._level == "none" and not needed:
-            return _go_silently
-        match schema.get("x-capture"):
-            case "structural" if "properties" in schema or "allOf" in schema:
-                return self.object(schema)
-            case "structural" if "items" in schema:
-                return self._array(schema)
-            case "structural" if schema.get("type") in ("object", "array"):
-                raise ValueError("a structural object or array must say what it holds")
-            case "structural" | "token":
+    def step(self, fate: Fate, schema: Schema) -> Step:
+        match fate:
+            case "keep":
                 return keep
+            case "go":
+                return _go
+            case "go silently":
+                return _go_silently
+            case "empty":
+                return _empty
+            case "placeholder":
+                return _placeholder(kept_texts(schema))
             case "part":
                 return _part(self._level)
-            case "opaque" if needed:
-                return _empty
-            case "text" | "identity" | "path" if needed:
-                return _placeholder(frozenset(schema.get("x-capture-keep", ())))
-            case "text" | "identity" | "path" | "opaque":
-                return _go
-            case unknown:
-                raise ValueError(f"unknown capture class {unknown!r}")
+            case "object":
+                return self.object(schema)
+            case "items":
+                return self._array(schema)
+            case "no items":
+                return _no_items
 
     def object(self, schema: Schema) -> Step:
-        members = members_of(schema, self._resolve)
-        steps = {
-            name: self.step(member.schema, required=member.required, sometimes=member.sometimes)
-            for name, member in members.items()
-        }
-        if not schema.get("x-gaps"):
-            return object_step(steps)
-        for name, member in members.items():
-            if resolved(member.schema, self._resolve).get("x-capture") == "path":
-                steps[name] = _go
-        steps["gaps"] = self.step(members["gaps"].schema, required=True)
-        return object_with_gaps_step(steps)
+        fates = fates_of(schema, self._resolve, self._level)
+        steps = {name: self.step(*fate) for name, fate in fates.items()}
+        return object_with_gaps_step(steps) if schema.get("x-gaps") else object_step(steps)
 
     def _array(self, schema: Schema) -> Step:
-        if self._level == "none" and not schema.get("minItems"):
-            return _no_items
-        return array_step(self.step(schema["items"], required=True))
+        item = resolved(schema["items"], self._resolve)
+        return array_step(self.step(fate_of(item, self._level, needed=True), item))
 
 
 def keep(value: Any, at: str, gaps: list[str]) -> Any:

@@ -66,15 +66,24 @@ def problems(configured: Any) -> Iterator[str]:
 def category_of(part: Mapping[str, Any]) -> str:
     """The category of a valid part: its own (such as `reasoning`), or else that of its kind and
     media type. Media types are compared as they are spelled, as the official projection does."""
-    if "category" in part:
-        category: str = part["category"]
+    return category_in(part.get("category"), part["kind"], part["mediaType"])
+
+
+def category_in(category: str | None, kind: str, media_type: str) -> str:
+    """The same, of a part that is known by these members."""
+    if category is not None:
         return category
-    if part["kind"] == "text":
+    if kind == "text":
         return "text"
-    for prefix, category in _MEDIA:
-        if part["mediaType"].startswith(prefix):
-            return category
+    for prefix, named in _MEDIA:
+        if media_type.startswith(prefix):
+            return named
     return "files"
+
+
+def lowers(chosen: Choice, held: str) -> bool:
+    """Whether a choice takes anything away from a part of this selection."""
+    return _RANK[chosen] < _RANK[held]
 
 
 def view(selection: Selection, part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,7 +94,7 @@ def view(selection: Selection, part: Mapping[str, Any]) -> Mapping[str, Any]:
     the size in UTF-8 bytes of a text is measured, and nothing is hashed. Valid for any receiver.
     """
     chosen = selection.choice(category_of(part))
-    if _RANK[chosen] >= _RANK[part["selection"]]:
+    if not lowers(chosen, part["selection"]):
         return part
     lowered = {name: value for name, value in part.items() if name not in _CONTENT}
     lowered["selection"] = chosen

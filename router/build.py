@@ -14,6 +14,7 @@ from hookbus.policies.correlation import PendingRequests
 from hookbus.policies.match import compile_filter
 from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection
+from hookbus.policies.struct_capture import StructRewriter
 from hookbus.router import build_bus, redaction
 from hookbus.router.attempts import replay_topic
 from hookbus.router.config import (
@@ -51,6 +52,7 @@ def copier(redactor: Redacts | None = None) -> Copier:
     payloads = {kind: loader.payload(schemas, kind) for kind in loader.aep_types(schemas)}
     return Copier(
         rewriter(redactor),
+        struct_rewriter(),
         AepRewriter(payloads, lambda reference: definitions[reference.rpartition("/")[2]]),
         redactor,
     )
@@ -67,6 +69,15 @@ def rewriter(redactor: Redacts | None = None) -> Rewriter:
         {name: definitions[name] for name in loader.event_types(schemas)},
         lambda reference: definitions[reference.rpartition("/")[2]],
         redactor,
+    )
+
+
+def struct_rewriter() -> StructRewriter:
+    schemas = loader.load()
+    definitions = schemas["definitions"]
+    return StructRewriter(
+        {name: definitions[name] for name in loader.event_types(schemas)},
+        lambda reference: definitions[reference.rpartition("/")[2]],
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 from hookbus.codecs.aep_stream import Rule
@@ -18,6 +16,9 @@ from hookbus.policies.levels import Grant
 from hookbus.router.finding import Finding
 from hookbus.router.formats import Copy, Format, Formatter, Written
 from hookbus.router.types import Headers, Output
+
+_Records = list[tuple[bytes, Headers]]
+"""The values of records, with their headers."""
 
 
 class Case(Struct, frozen=True):
@@ -34,18 +35,15 @@ class Case(Struct, frozen=True):
 class CopyDesk:
     """Writes the copies of one event for the routes that want them."""
 
+    __slots__ = ("_case", "_copies", "_formatter", "_identity", "_key", "_made", "dropped")
+
     def __init__(self, case: Case, copies: Copies, formatter: Formatter) -> None:
         self._case = case
         self._copies = copies
         self._formatter = formatter
         self._key = case.event.source.encode()
-        note = case.finding.note if case.finding is not None else None
-        self._form = note.extension if note is not None else None
-        self._cut: dict[tuple[Grant, View], tuple[dict[str, Any], bytes]] = {}
-        self._made: dict[
-            tuple[Grant, View, Format | None], list[tuple[bytes, Headers]] | Unsaid
-        ] = {}
-        self._identities: dict[tuple[str, str], Headers] = {}
+        self._made: list[tuple[Grant, View, Format | None, _Records | Unsaid]] = []
+        self._identity: Headers | None = None
         self.dropped = 0
         """The most attributes that one of the copies could not carry."""
 
@@ -53,46 +51,59 @@ class CopyDesk:
         self, topic: str, granted: Grant, view: View, wanted: Format | None
     ) -> list[Output] | Unsaid:
         """The records for a topic: one, or as many as it takes to say the event in this format."""
-        made = self._made.get((granted, view, wanted))
-        if made is None:
-            made = self._made[granted, view, wanted] = self._make(granted, view, wanted)
-        if isinstance(made, Unsaid):
-            return made
-        return [Output(topic, self._key, value, headers) for value, headers in made]
+        for grant, shown, format_, made in self._made:
+            # equal grants are identical; equal views often are
+            if grant is granted and format_ == wanted and (shown is view or shown == view):
+                records = made
+                break
+        else:
+            records = self._make(granted, view, wanted)
+            self._made.append((granted, view, wanted, records))
+        if isinstance(records, Unsaid):
+            return records
+        return [Output(topic, self._key, value, headers) for value, headers in records]
 
-    def _make(
-        self, granted: Grant, view: View, wanted: Format | None
-    ) -> list[tuple[bytes, Headers]] | Unsaid:
-        cut = self._cut.get((granted, view))
-        if cut is None:
-            cut = self._cut[granted, view] = self._copy(granted, view)
-        case = self._case
-        copy = Copy(case.event, *cut, granted.level, view, self._form, case.trace)
-        written = self._formatter.write(copy, wanted, case.offset)
+    def _make(self, granted: Grant, view: View, wanted: Format | None) -> _Records | Unsaid:
+        event = self._case.event
+        if wanted is not None and wanted != event.protocol:
+            return self._said(granted, view, wanted)
+        if self._identity is None:
+            self._identity = self._identity_of(event.id, event.type)
+        value = self._copies.encoded(granted, view)
+        headers = self._identity + self._of_copy(granted)
+        return [(event.raw if value is None else value, headers)]
+
+    def _said(self, granted: Grant, view: View, wanted: Format) -> _Records | Unsaid:
+        """The copy in another format."""
+        written = self._formatter.write(self._copy(granted, view), wanted, self._case.offset)
         if isinstance(written, Unsaid):
             return written
         self.dropped = max(self.dropped, *(each.dropped for each in written))
         return [(each.value, self._headers(each, granted)) for each in written]
 
-    def _copy(self, granted: Grant, view: View) -> tuple[dict[str, Any], bytes]:
-        event = self._case.event
+    def _copy(self, granted: Grant, view: View) -> Copy:
+        event, finding = self._case.event, self._case.finding
+        note = finding.note if finding is not None else None
+        form = note.extension if note is not None else None
         copy = self._copies.copy(granted, view)
-        return (event.tree, event.raw) if copy is None else (copy, encode(copy))
+        if copy is None:
+            tree, raw = event.tree, event.raw
+        else:
+            tree, raw = copy, encode(copy)
+        return Copy(event, tree, raw, granted.level, view, form, self._case.trace)
 
     def _headers(self, written: Written, granted: Grant) -> Headers:
-        finding = self._case.finding
-        body = finding.body if finding is not None and granted.level != "none" else None
-        identity = self._identity(written.id, written.type)
-        trace = self._case.trace
-        traced = () if trace is None else trace.headers(granted.level)
-        return written.headers + identity + capture_headers(granted.level, body) + traced
+        identity = self._identity_of(written.id, written.type)
+        return written.headers + identity + self._of_copy(granted)
 
-    def _identity(self, identity: str, kind: str) -> Headers:
-        """Of one event all copies share theirs."""
-        known = self._identities.get((identity, kind))
-        if known is None:
-            event, violation = self._case.event, self._case.violation
-            known = self._identities[identity, kind] = identity_headers(
-                Attributes(identity, event.source, kind, "", event.time, stream=violation)
-            )
-        return known
+    def _of_copy(self, granted: Grant) -> Headers:
+        finding, trace = self._case.finding, self._case.trace
+        body = finding.body if finding is not None and granted.level != "none" else None
+        headers = capture_headers(granted.level, body)
+        return headers if trace is None else headers + trace.headers(granted.level)
+
+    def _identity_of(self, identity: str, kind: str) -> Headers:
+        event, violation = self._case.event, self._case.violation
+        return identity_headers(
+            Attributes(identity, event.source, kind, "", event.time, None, violation)
+        )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from hookbus.codecs.aep_attention import ANSWERED, REQUESTED
 from hookbus.codecs.answers import check_answers
 from hookbus.codecs.elicitation import Answer, Bodies, BodyFault
-from hookbus.codecs.elicitation_event import ElicitationEvent, body_pointer, read_elicitation
+from hookbus.codecs.elicitation_event import (
+    ASKED,
+    TOLD,
+    ElicitationEvent,
+    body_pointer,
+    read_elicitation,
+)
 from hookbus.codecs.event import Event
 from hookbus.codecs.form import Form
 from hookbus.policies.capture import FormNote
@@ -27,6 +34,9 @@ from hookbus.policies.form_extension import CONFORMING, carried_extension, form_
 from hookbus.policies.forms import structural_values
 from hookbus.router.attention import examine_attention
 from hookbus.router.finding import Finding, waited
+
+CORRELATED: Final = frozenset((ASKED, TOLD, REQUESTED, ANSWERED))
+"""The types of events that there is anything to find out about."""
 
 
 class Correlator:

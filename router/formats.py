@@ -47,19 +47,16 @@ class Written(Struct, frozen=True):
 
 
 class Formatter:
-    """Writes copies in the format that a route asks for; without one, as they are."""
+    """Writes copies in the format that a route asks for, where that is not their own."""
 
     def __init__(self, to_aep: ToAep, rewriter: Rewriter) -> None:
         self._to_aep = to_aep
         self._rewriter = rewriter
 
-    def write(self, copy: Copy, wanted: Format | None, offset: int) -> tuple[Written, ...] | Unsaid:
+    def write(self, copy: Copy, wanted: Format, offset: int) -> tuple[Written, ...] | Unsaid:
         """`offset` is that of the event's record, and tells its place within its source."""
-        event = copy.event
         if wanted == "cloudevents":
             return (_in_cloudevent(copy),)
-        if wanted is None or wanted == event.protocol:
-            return (Written(copy.raw, event.id, event.type),)
         return self._in_aep(copy, offset) if wanted == "aep" else self._in_ahp(copy)
 
     def _in_aep(self, copy: Copy, offset: int) -> tuple[Written, ...] | Unsaid:

@@ -8,7 +8,7 @@ route may see; a value that is no valid event becomes one dead letter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from hookbus.policies.failures import HOOK_FAILURE
 from hookbus.policies.levels import Grant, Level
 from hookbus.policies.match import Filter
 from hookbus.router.copy_desk import Case, CopyDesk
-from hookbus.router.correlation import Correlator
+from hookbus.router.correlation import CORRELATED, Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.finding import Finding
 from hookbus.router.formats import Format, Formatter
@@ -38,6 +38,11 @@ Decision = Literal["routed", "filtered", "unmatched", "dead_lettered", "untransl
 """What became of one event at one route; `unmatched` matched no route at all, and `untranslated`
 can't be said in the route's format."""
 
+_MOST_AROUND: Final = 5
+"""A record is at most so many times its value, and `_AROUND` bytes: its key is the source in the
+value, and its headers take at most three times what they say again of it; what else they say is
+bounded."""
+_AROUND: Final = 2048
 _TOMBSTONE: Final = Refusal("invalid_json")
 _FAILURE_GRANT: Final = Grant("metadata", rewrite=True)
 _WHOLE: Final = View()
@@ -78,16 +83,16 @@ class Outcome(Struct, frozen=True):
     """The trace that the record belongs to."""
 
 
-class _AtRoute(Struct, frozen=True):
-    """What became of an event at one route; `level` is that of its copies, if any were made."""
+class _Gathered:
+    """What the routes of one event led to so far."""
 
-    decision: Decision
-    outputs: tuple[Output, ...] = ()
-    level: Level | None = None
+    __slots__ = ("levels", "matched", "outputs", "unredacted")
 
-
-_FILTERED: Final = _AtRoute("filtered")
-_UNTRANSLATED: Final = _AtRoute("untranslated")
+    def __init__(self, outputs: list[Output]) -> None:
+        self.outputs = outputs
+        self.levels: list[Level] = []
+        self.matched = False
+        self.unredacted: list[str] = []
 
 
 class Pipeline:
@@ -143,16 +148,19 @@ class Pipeline:
             return Outcome(
                 (letter,), self._all_dead, refusal=event, trace=of_headers(record.headers)
             )
-        moment = Moment(record.offset, record.timestamp)
-        finding = self._correlator.examine(event, moment, memory.pending)
-        refuted = finding is not None and finding.refutes
-        violation = memory.streams.see(event, refuted=refuted)
+        finding, violation = None, None
+        if event.type in CORRELATED:
+            moment = Moment(record.offset, record.timestamp)
+            finding = self._correlator.examine(event, moment, memory.pending)
+        if event.protocol == "aep":
+            refuted = finding is not None and finding.refutes
+            violation = memory.streams.see(event, refuted=refuted)
+        trace = event.trace or (of_headers(record.headers) if record.headers else None)
         rule = violation.rule if violation else None
-        trace = event.trace or of_headers(record.headers)
         return self._route(record, Case(event, record.offset, finding, rule, trace))
 
     def _decode(self, record: Record) -> Event | Refusal:
-        attributes = binary_attributes(record.headers)
+        attributes = binary_attributes(record.headers) if record.headers else None
         if attributes is not None:
             return self._decoder.decode_binary(attributes, record.value)
         return _TOMBSTONE if record.value is None else self._decoder.decode(record.value)
@@ -161,56 +169,67 @@ class Pipeline:
         event = case.event
         copies = self._copier.of(event, context(self._levels[record.topic], case.finding))
         desk = CopyDesk(case, copies, self._formatter)
-        at = [self._at(route, record, event, copies, desk) for route in self._routes]
-        matched = any(each.decision != "filtered" for each in at)
+        so_far = _Gathered(self._remember(record, case.finding))
+        decisions = [self._at(route, record, event, copies, desk, so_far) for route in self._routes]
+        if event.type == HOOK_FAILURE:
+            so_far.outputs += self._audited(record, desk)
         return Outcome(
-            (
-                *self._remember(record, case.finding),
-                *(output for each in at for output in each.outputs),
-                *self._audited(record, event, desk),
-            ),
-            tuple(each.decision for each in at) if matched else self._all_unmatched,
-            event_type=event.type,
-            levels=tuple(each.level for each in at for _ in each.outputs if each.level),
-            claim=copies.claim,
-            finding=case.finding,
-            violation=case.violation,
-            unredacted=tuple(
-                route.name
-                for route, each in zip(self._routes, at, strict=True)
-                if route.redact and each.decision != "filtered" and copies.spoilt
-            ),
-            dropped=event.dropped + desk.dropped,
-            trace=case.trace,
+            tuple(so_far.outputs),
+            tuple(decisions) if so_far.matched else self._all_unmatched,
+            None,
+            event.type,
+            tuple(so_far.levels),
+            copies.claim,
+            case.finding,
+            case.violation,
+            tuple(so_far.unredacted),
+            event.dropped + desk.dropped,
+            case.trace,
         )
 
     def _at(
-        self, route: RoutePlan, record: Record, event: Event, copies: Copies, desk: CopyDesk
-    ) -> _AtRoute:
+        self,
+        route: RoutePlan,
+        record: Record,
+        event: Event,
+        copies: Copies,
+        desk: CopyDesk,
+        so_far: _Gathered,
+    ) -> Decision:
         """What becomes of an event at one route."""
         if not route.filter.matches(event.tree):
-            return _FILTERED
+            return "filtered"
+        so_far.matched = True
         granted = copies.grant(route.ceiling, redact=route.redact)
+        if route.redact and copies.spoilt:
+            so_far.unredacted.append(route.name)
         made = desk.outputs(route.topic, granted, route.view, route.format)
         if isinstance(made, Unsaid):
-            return _UNTRANSLATED
+            return "untranslated"
         if not self._fits(made):
-            letter = self._office.copy_too_large(record, route.name)
-            return _AtRoute("dead_lettered", (letter,))
-        return _AtRoute("routed", tuple(made), granted.level)
+            so_far.outputs.append(self._office.copy_too_large(record, route.name))
+            return "dead_lettered"
+        so_far.outputs += made
+        so_far.levels += [granted.level] * len(made)
+        return "routed"
 
-    def _audited(self, record: Record, event: Event, desk: CopyDesk) -> tuple[Output, ...]:
+    def _audited(self, record: Record, desk: CopyDesk) -> Sequence[Output]:
         """A harness reports its own backend: like our own failures, that must reach every audit
         sink outside the backend's domain, whatever the routes say."""
-        if self._failures_topic is None or event.type != HOOK_FAILURE:
+        if self._failures_topic is None:
             return ()
         audit = desk.outputs(self._failures_topic, _FAILURE_GRANT, _WHOLE, None)
         if isinstance(audit, Unsaid) or not self._fits(audit):
             return (self._office.copy_too_large(record, None),)
-        return tuple(audit)
+        return audit
 
     def _fits(self, outputs: list[Output]) -> bool:
-        return all(output.size <= self._largest for output in outputs)
+        for output in outputs:
+            # what is in the key and the headers is in the value, so that most need no exact look
+            likely = _MOST_AROUND * len(output.value or b"") + _AROUND
+            if likely > self._largest and output.size > self._largest:
+                return False
+        return True
 
     def _remember(self, record: Record, finding: Finding | None) -> list[Output]:
         """The changes to the pending requests, in the partition of the changelog that moves with

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 
-from hookbus.codecs.strict import encode
 from hookbus.policies.capture import View
 from hookbus.policies.levels import LEVELS
 from hookbus.policies.redaction.redactor import Redactor, Settings
@@ -48,8 +47,8 @@ def execute(options: argparse.Namespace) -> int:
             complain({"line": judged[0], **refusal(judged[1])})
             continue
         copies = copier.of(judged.event, context(options.held, judged.finding))
-        copy = copies.copy(copies.grant(options.capture, redact=options.redact), View())
+        copy = copies.encoded(copies.grant(options.capture, redact=options.redact), View())
         if copies.spoilt:
             complain({"line": judged.number, "redaction": "failed", "capture": "metadata"})
-        write_line(judged.event.raw if copy is None else encode(copy))
+        write_line(judged.event.raw if copy is None else copy)
     return 1 if refused else 0

@@ -23,7 +23,7 @@ from tests.chaos.clock import Clock
 from tests.processes import Metrics, Processes, Service, Setup
 
 SOURCES = 16
-RATE = 150
+RATE = 80
 """Events a second."""
 WARM_UP = 5.0
 QUIET = 15.0

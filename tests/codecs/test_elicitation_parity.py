@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hookbus.codecs.elicitation import Bodies, BodyFault
-from hookbus.codecs.form_types import are_form_params
+from hookbus.codecs.form_types import are_form_params, is_result
 from hookbus.schemas.loader import load_elicitation
 from tests.codecs.conftest import EXAMPLES, Official
 from tests.corpus import elicitations
@@ -44,6 +44,8 @@ def test_results_of_the_corpus_are_valid(official: Official, body: Any) -> None:
     """Results of every kind are of the MCP shape for the official validator and for ours."""
     assert official.accepts("mcp-elicitation#result", body)
     assert _has_shape(_BODIES.result(json.dumps(body), "form", body["action"]))
+    assert is_result(body)
+    assert _BODIES._check("result", body) is None
 
 
 @pytest.mark.parametrize("body", elicitations.requests())
@@ -61,6 +63,7 @@ def test_one_change_to_a_result(official: Official, body: Any) -> None:
     for changed in elicitations.one_off(body):
         theirs = official.accepts("mcp-elicitation#result", changed)
         assert _has_shape(_BODIES.result(json.dumps(changed), "form", "accept")) == theirs, changed
+        assert theirs or not is_result(changed), changed
 
 
 @settings(**_SETTINGS)
@@ -78,4 +81,6 @@ def test_requests_are_judged_as_by_the_official_validator(official: Official, bo
 def test_results_are_judged_as_by_the_official_validator(official: Official, body: Any) -> None:
     """A value near a valid result gets the official verdict."""
     ours = _has_shape(_BODIES.result(json.dumps(body), "form", "accept"))
-    assert ours == official.accepts("mcp-elicitation#result", body)
+    theirs = official.accepts("mcp-elicitation#result", body)
+    assert ours == theirs
+    assert theirs or not is_result(body)
