@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Protocol
 from msgspec import Struct
 
 from hookbus.codecs.event import Event
+from hookbus.codecs.event import Protocol as EventProtocol
 from hookbus.codecs.form import Form
 from hookbus.codecs.strict import encode
 from hookbus.policies.aep_capture import AepRewriter, grant_hop, level_of, without_digests
@@ -21,7 +22,18 @@ ignored, or AEP data above the level, which are cut down to it."""
 
 
 _REDACTED: Final = Grant("redacted", rewrite=True, redact=True)
-_UNREDACTED: Final = Grant("metadata", rewrite=True)
+UNREDACTED: Final = grant("full", "metadata")
+"""What a route gets instead where the redaction pipeline fails."""
+
+
+def granted(protocol: EventProtocol, level: Level, ceiling: Level, *, redact: bool) -> Grant:
+    """What a route with this ceiling may have of an event at this level; with `redact`, one that
+    runs the redaction pipeline."""
+    if protocol == "ahp":
+        return grant(level, ceiling, redact=redact)
+    if redact and level == "full" and ceiling == "redacted":
+        return _REDACTED
+    return grant_hop(level, ceiling)
 
 
 class Context(Struct, frozen=True):
@@ -52,6 +64,10 @@ class Copies(Protocol):
     def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
         """What a route with this ceiling may have; with `redact`, one that runs the redaction
         pipeline. If that fails on this event, what it may have is the metadata copy."""
+        ...
+
+    def redacts(self, granted: Grant) -> bool:
+        """Whether the redaction pipeline goes through that this grant asks for."""
         ...
 
     def copy(self, granted: Grant, view: View) -> dict[str, Any] | None:
@@ -94,10 +110,9 @@ class _AhpCopies:
         self.spoilt = False
 
     def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
-        granted = grant(self.level, ceiling, redact=redact)
-        return granted if not granted.redact or self._redacts(granted) else _UNREDACTED
+        return _granted(self, "ahp", ceiling, redact)
 
-    def _redacts(self, granted: Grant) -> bool:
+    def redacts(self, granted: Grant) -> bool:
         if granted not in self._gated and not self.spoilt:
             try:
                 self._gated[granted] = self._rewriter.gate(self._event, granted, self._note)
@@ -145,11 +160,9 @@ class _AepCopies:
         self.spoilt = False
 
     def grant(self, ceiling: Level, *, redact: bool = False) -> Grant:
-        if redact and self.level == "full" and ceiling == "redacted":
-            return _REDACTED if self._redacts() else _UNREDACTED
-        return grant_hop(self.level, ceiling)
+        return _granted(self, "aep", ceiling, redact)
 
-    def _redacts(self) -> bool:
+    def redacts(self, granted: Grant) -> bool:
         if self._redacted is None and not self.spoilt:
             try:
                 self._redacted = self._redact()
@@ -177,6 +190,11 @@ class _AepCopies:
 
     def encoded(self, granted: Grant, view: View) -> bytes | None:
         return _encoded(self.copy(granted, view))
+
+
+def _granted(copies: Copies, protocol: EventProtocol, ceiling: Level, redact: bool) -> Grant:
+    wanted = granted(protocol, copies.level, ceiling, redact=redact)
+    return wanted if not wanted.redact or copies.redacts(wanted) else UNREDACTED
 
 
 def _encoded(copy: dict[str, Any] | None) -> bytes | None:

@@ -28,7 +28,8 @@ from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.errors import StartupError
 from hookbus.router.formats import Formatter
 from hookbus.router.memory import Memory
-from hookbus.router.pipeline import Pipeline, RoutePlan
+from hookbus.router.orders import RoutePlan
+from hookbus.router.pipeline import Pipeline
 from hookbus.schemas import loader
 
 _STREAM_EVENTS = 10_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from hookbus.codecs.aep_stream import Rule
@@ -10,15 +12,21 @@ from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Attributes, capture_headers, identity_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.trace_context import TraceContext
-from hookbus.policies.capture import View
 from hookbus.policies.copies import Copies
 from hookbus.policies.levels import Grant
 from hookbus.router.finding import Finding
-from hookbus.router.formats import Copy, Format, Formatter, Written
+from hookbus.router.formats import Copy, Format, Formatter
+from hookbus.router.orders import Order
 from hookbus.router.types import Headers, Output
 
-_Records = list[tuple[bytes, Headers]]
-"""The values of records, with their headers."""
+Made = list[tuple[bytes, Headers]]
+"""The values of records, with their headers: one, or as many as it takes to say the event."""
+
+_MOST_AROUND: Final = 5
+"""A record is at most so many times its value, and `_AROUND` bytes: its key is the source in the
+value, and its headers take at most three times what they say again of it; what else they say is
+bounded."""
+_AROUND: Final = 2048
 
 
 class Case(Struct, frozen=True):
@@ -32,69 +40,76 @@ class Case(Struct, frozen=True):
     trace: TraceContext | None = None
 
 
+class TooLarge:
+    """Instead of a copy that doesn't fit into a record."""
+
+
+TOO_LARGE: Final = TooLarge()
+
+
 class CopyDesk:
-    """Writes the copies of one event for the routes that want them."""
+    """Writes the copies of one event for the routes that order them; `largest` is the most bytes
+    that a record may take."""
 
-    __slots__ = ("_case", "_copies", "_formatter", "_identity", "_key", "_made", "dropped")
+    __slots__ = (
+        "_case", "_copies", "_formatter", "_identity", "_largest", "_made", "dropped", "key",
+    )  # fmt: skip
 
-    def __init__(self, case: Case, copies: Copies, formatter: Formatter) -> None:
+    def __init__(self, case: Case, copies: Copies, formatter: Formatter, largest: int) -> None:
         self._case = case
         self._copies = copies
         self._formatter = formatter
-        self._key = case.event.source.encode()
-        self._made: list[tuple[Grant, View, Format | None, _Records | Unsaid]] = []
+        self._largest = largest
+        self._made: dict[Order, Made | Unsaid | TooLarge] = {}
         self._identity: Headers | None = None
+        self.key: Final = case.event.source.encode()
+        """The key of the records."""
         self.dropped = 0
         """The most attributes that one of the copies could not carry."""
 
-    def outputs(
-        self, topic: str, granted: Grant, view: View, wanted: Format | None
-    ) -> list[Output] | Unsaid:
-        """The records for a topic: one, or as many as it takes to say the event in this format."""
-        for grant, shown, format_, made in self._made:
-            # equal grants are identical; equal views often are
-            if grant is granted and format_ == wanted and (shown is view or shown == view):
-                records = made
-                break
-        else:
-            records = self._make(granted, view, wanted)
-            self._made.append((granted, view, wanted, records))
-        if isinstance(records, Unsaid):
-            return records
-        return [Output(topic, self._key, value, headers) for value, headers in records]
+    def filled(self, order: Order) -> Made | Unsaid | TooLarge:
+        """What is written for an order."""
+        made = self._made.get(order)
+        if made is None:
+            made = self._make(order.granted, order)
+            if not isinstance(made, Unsaid) and not self._fits(made):
+                made = TOO_LARGE
+            self._made[order] = made
+        return made
 
-    def _make(self, granted: Grant, view: View, wanted: Format | None) -> _Records | Unsaid:
+    def _make(self, granted: Grant, order: Order) -> Made | Unsaid:
         event = self._case.event
-        if wanted is not None and wanted != event.protocol:
-            return self._said(granted, view, wanted)
+        if order.format is not None and order.format != event.protocol:
+            return self._said(order, order.format)
         if self._identity is None:
             self._identity = self._identity_of(event.id, event.type)
-        value = self._copies.encoded(granted, view)
+        value = self._copies.encoded(granted, order.view)
         headers = self._identity + self._of_copy(granted)
         return [(event.raw if value is None else value, headers)]
 
-    def _said(self, granted: Grant, view: View, wanted: Format) -> _Records | Unsaid:
+    def _said(self, order: Order, wanted: Format) -> Made | Unsaid:
         """The copy in another format."""
-        written = self._formatter.write(self._copy(granted, view), wanted, self._case.offset)
+        written = self._formatter.write(self._copy(order), wanted, self._case.offset)
         if isinstance(written, Unsaid):
             return written
         self.dropped = max(self.dropped, *(each.dropped for each in written))
-        return [(each.value, self._headers(each, granted)) for each in written]
+        of_copy = self._of_copy(order.granted)
+        return [
+            (each.value, each.headers + self._identity_of(each.id, each.type) + of_copy)
+            for each in written
+        ]
 
-    def _copy(self, granted: Grant, view: View) -> Copy:
+    def _copy(self, order: Order) -> Copy:
         event, finding = self._case.event, self._case.finding
         note = finding.note if finding is not None else None
         form = note.extension if note is not None else None
-        copy = self._copies.copy(granted, view)
+        copy = self._copies.copy(order.granted, order.view)
         if copy is None:
             tree, raw = event.tree, event.raw
         else:
             tree, raw = copy, encode(copy)
-        return Copy(event, tree, raw, granted.level, view, form, self._case.trace)
-
-    def _headers(self, written: Written, granted: Grant) -> Headers:
-        identity = self._identity_of(written.id, written.type)
-        return written.headers + identity + self._of_copy(granted)
+        level = order.granted.level
+        return Copy(event, tree, raw, level, order.view, form, self._case.trace)
 
     def _of_copy(self, granted: Grant) -> Headers:
         finding, trace = self._case.finding, self._case.trace
@@ -107,3 +122,11 @@ class CopyDesk:
         return identity_headers(
             Attributes(identity, event.source, kind, "", event.time, None, violation)
         )
+
+    def _fits(self, made: Made) -> bool:
+        for value, headers in made:
+            if _MOST_AROUND * len(value) + _AROUND <= self._largest:
+                continue
+            if Output("", self.key, value, headers).size > self._largest:
+                return False
+        return True

@@ -14,50 +14,30 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from hookbus.codecs.aep_stream import Rule
-from hookbus.codecs.bridge import Unsaid
 from hookbus.codecs.carried import binary_attributes
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
 from hookbus.codecs.trace_context import TraceContext, of_headers
 from hookbus.codecs.verdict import Refusal
-from hookbus.policies.capture import View
-from hookbus.policies.copies import Claim, Context, Copier, Copies
+from hookbus.policies.copies import Claim, Context, Copier
 from hookbus.policies.correlation import Moment
 from hookbus.policies.failures import HOOK_FAILURE
 from hookbus.policies.levels import Grant, Level
-from hookbus.policies.match import Filter
-from hookbus.router.copy_desk import Case, CopyDesk
+from hookbus.router.copy_desk import Case, CopyDesk, TooLarge
 from hookbus.router.correlation import CORRELATED, Correlator
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.finding import Finding
-from hookbus.router.formats import Format, Formatter
+from hookbus.router.formats import Formatter
 from hookbus.router.memory import Memory
+from hookbus.router.orders import Orders, RoutePlan
 from hookbus.router.types import Output, Record
 
 Decision = Literal["routed", "filtered", "unmatched", "dead_lettered", "untranslated"]
 """What became of one event at one route; `unmatched` matched no route at all, and `untranslated`
 can't be said in the route's format."""
 
-_MOST_AROUND: Final = 5
-"""A record is at most so many times its value, and `_AROUND` bytes: its key is the source in the
-value, and its headers take at most three times what they say again of it; what else they say is
-bounded."""
-_AROUND: Final = 2048
 _TOMBSTONE: Final = Refusal("invalid_json")
 _FAILURE_GRANT: Final = Grant("metadata", rewrite=True)
-_WHOLE: Final = View()
-
-
-class RoutePlan(Struct, frozen=True):
-    """A route, ready to use."""
-
-    name: str
-    topic: str
-    filter: Filter
-    ceiling: Level
-    view: View = _WHOLE
-    format: Format | None = None
-    redact: bool = False
 
 
 class Outcome(Struct, frozen=True):
@@ -81,18 +61,6 @@ class Outcome(Struct, frozen=True):
     """Attributes that could not pass between the event and a CloudEvent."""
     trace: TraceContext | None = None
     """The trace that the record belongs to."""
-
-
-class _Gathered:
-    """What the routes of one event led to so far."""
-
-    __slots__ = ("levels", "matched", "outputs", "unredacted")
-
-    def __init__(self, outputs: list[Output]) -> None:
-        self.outputs = outputs
-        self.levels: list[Level] = []
-        self.matched = False
-        self.unredacted: list[str] = []
 
 
 class Pipeline:
@@ -120,7 +88,8 @@ class Pipeline:
         self._correlator = correlator
         self._copier = copier
         self._formatter = formatter
-        self._routes = routes
+        self._orders = Orders(routes)
+        self._audit = self._orders.audit(_FAILURE_GRANT)
         self._office = office
         self._levels = levels
         self._changelogs = changelogs
@@ -128,6 +97,7 @@ class Pipeline:
         self._largest = largest
         self._all_dead = _all(routes, "dead_lettered")
         self._all_unmatched = _all(routes, "unmatched")
+        self._all_filtered = list(_all(routes, "filtered"))
 
     def too_large(self, record: Record) -> Outcome:
         """For a record with a copy that the bus refuses although it is within the limit."""
@@ -168,74 +138,60 @@ class Pipeline:
     def _route(self, record: Record, case: Case) -> Outcome:
         event = case.event
         copies = self._copier.of(event, context(self._levels[record.topic], case.finding))
-        desk = CopyDesk(case, copies, self._formatter)
-        so_far = _Gathered(self._remember(record, case.finding))
-        decisions = [self._at(route, record, event, copies, desk, so_far) for route in self._routes]
+        desk = CopyDesk(case, copies, self._formatter, self._largest)
+        outputs = [] if case.finding is None else self._remember(record, case.finding)
+        decisions: list[Decision] = []
+        levels: list[Level] = []
+        unredacted: list[str] = []
+        for route, asked in self._orders.of(event.protocol, copies.level):
+            if not route.filter.matches(event.tree):
+                decisions.append("filtered")
+                continue
+            order = asked
+            if asked.spare is not None and not copies.redacts(asked.granted):
+                order = asked.spare
+                unredacted.append(route.name)
+            made = desk.filled(order)
+            if isinstance(made, list):
+                for value, headers in made:
+                    outputs.append(Output(route.topic, desk.key, value, headers))
+                    levels.append(order.granted.level)
+                decisions.append("routed")
+            elif isinstance(made, TooLarge):
+                outputs.append(self._office.copy_too_large(record, route.name))
+                decisions.append("dead_lettered")
+            else:
+                decisions.append("untranslated")
+        matched = decisions != self._all_filtered
         if event.type == HOOK_FAILURE:
-            so_far.outputs += self._audited(record, desk)
+            outputs += self._audited(record, desk)
         return Outcome(
-            tuple(so_far.outputs),
-            tuple(decisions) if so_far.matched else self._all_unmatched,
+            tuple(outputs),
+            tuple(decisions) if matched else self._all_unmatched,
             None,
             event.type,
-            tuple(so_far.levels),
+            tuple(levels),
             copies.claim,
             case.finding,
             case.violation,
-            tuple(so_far.unredacted),
+            tuple(unredacted),
             event.dropped + desk.dropped,
             case.trace,
         )
-
-    def _at(
-        self,
-        route: RoutePlan,
-        record: Record,
-        event: Event,
-        copies: Copies,
-        desk: CopyDesk,
-        so_far: _Gathered,
-    ) -> Decision:
-        """What becomes of an event at one route."""
-        if not route.filter.matches(event.tree):
-            return "filtered"
-        so_far.matched = True
-        granted = copies.grant(route.ceiling, redact=route.redact)
-        if route.redact and copies.spoilt:
-            so_far.unredacted.append(route.name)
-        made = desk.outputs(route.topic, granted, route.view, route.format)
-        if isinstance(made, Unsaid):
-            return "untranslated"
-        if not self._fits(made):
-            so_far.outputs.append(self._office.copy_too_large(record, route.name))
-            return "dead_lettered"
-        so_far.outputs += made
-        so_far.levels += [granted.level] * len(made)
-        return "routed"
 
     def _audited(self, record: Record, desk: CopyDesk) -> Sequence[Output]:
         """A harness reports its own backend: like our own failures, that must reach every audit
         sink outside the backend's domain, whatever the routes say."""
         if self._failures_topic is None:
             return ()
-        audit = desk.outputs(self._failures_topic, _FAILURE_GRANT, _WHOLE, None)
-        if isinstance(audit, Unsaid) or not self._fits(audit):
+        made = desk.filled(self._audit)
+        if not isinstance(made, list):
             return (self._office.copy_too_large(record, None),)
-        return audit
+        return [Output(self._failures_topic, desk.key, *each) for each in made]
 
-    def _fits(self, outputs: list[Output]) -> bool:
-        for output in outputs:
-            # what is in the key and the headers is in the value, so that most need no exact look
-            likely = _MOST_AROUND * len(output.value or b"") + _AROUND
-            if likely > self._largest and output.size > self._largest:
-                return False
-        return True
-
-    def _remember(self, record: Record, finding: Finding | None) -> list[Output]:
+    def _remember(self, record: Record, finding: Finding) -> list[Output]:
         """The changes to the pending requests, in the partition of the changelog that moves with
         the record's own. One that doesn't fit is forgotten when this process ends."""
-        if finding is None:
-            return []
         changelog = self._changelogs[record.topic]
         changes = [
             Output(changelog, change.key, change.value, partition=record.partition)

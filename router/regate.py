@@ -6,12 +6,12 @@ sink passes the route once more, as it is configured when the replay runs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from hookbus.codecs.bridge import Unsaid
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
 from hookbus.codecs.headers import Attributes, read_headers
@@ -24,7 +24,8 @@ from hookbus.router.copy_desk import Case, CopyDesk
 from hookbus.router.correlation import Correlator
 from hookbus.router.formats import Formatter
 from hookbus.router.memory import Memory
-from hookbus.router.pipeline import RoutePlan, context
+from hookbus.router.orders import Order, RoutePlan
+from hookbus.router.pipeline import context
 from hookbus.router.types import Output, Record
 
 NotAgain = Literal["invalid", "no_route", "unmatched", "untranslated"]
@@ -65,26 +66,29 @@ class Regate(Struct, frozen=True, kw_only=True):
         *others, last = routes
         for route in others:
             made, level = self._write(record, event, level, route, translate=False)
-            value = None if isinstance(made, Unsaid) else made[0].value
-            decoded = self.decoder.decode(value or b"")
+            decoded = self.decoder.decode((made[0].value if made else None) or b"")
             if isinstance(decoded, Refusal):
                 return "invalid"
             event = decoded
         made, level = self._write(record, event, level, last, translate=True)
-        return "untranslated" if isinstance(made, Unsaid) else made
+        return "untranslated" if made is None else made
 
     def _write(
         self, record: Record, event: Event, level: Level, route: RoutePlan, *, translate: bool
-    ) -> tuple[list[Output] | Unsaid, Level]:
+    ) -> tuple[list[Output] | None, Level]:
+        """The copy for a route, None if it can't be said in the route's format, and its level."""
         moment = Moment(record.offset, record.timestamp)
         finding = self.correlator.examine(event, moment, self.memory().pending)
         copies = self.copier.of(event, context(level, finding))
         granted = copies.grant(route.ceiling, redact=route.redact)
         trace = event.trace or of_headers(record.headers)
-        case = Case(event, record.offset, finding, None, trace)
-        desk = CopyDesk(case, copies, self.formatter)
-        wanted = route.format if translate else None
-        return desk.outputs(route.topic, granted, route.view, wanted), granted.level
+        desk = CopyDesk(
+            Case(event, record.offset, finding, None, trace), copies, self.formatter, sys.maxsize
+        )
+        made = desk.filled(Order(granted, route.view, route.format if translate else None))
+        if not isinstance(made, list):
+            return None, granted.level
+        return [Output(route.topic, desk.key, *each) for each in made], granted.level
 
 
 def _matches(route: RoutePlan, event: Event) -> bool:
