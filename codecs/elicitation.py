@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from hookbus.codecs.compiled import Compiled
 from hookbus.codecs.form import Form, read_form
-from hookbus.codecs.form_types import are_form_params, is_result
+from hookbus.codecs.form_types import are_form_params, is_result, known_form
 from hookbus.codecs.formats import is_uri
 from hookbus.codecs.strict import Limits, parse
 from hookbus.codecs.verdict import Refusal
@@ -88,16 +88,19 @@ class Bodies:
         body = _read(text)
         if isinstance(body, BodyFault):
             return body
-        fault = _crowded_form(body)
-        if fault is None and not are_form_params(body):
-            fault = self._check("request", body)
+        form = known_form(body)
+        fault = None if form is not None else self._request_fault(body)
         if fault is not None:
             return fault
         if body.get("mode", "form") != mode:
             return BodyFault("body_mismatch", "/mode")
         if mode == "url":
             return UrlRequest(body["message"], body["url"], body["elicitationId"])
-        return read_form(body)
+        return form or read_form(body)
+
+    def _request_fault(self, body: Any) -> BodyFault | None:
+        fault = _crowded_form(body)
+        return fault if fault is not None or are_form_params(body) else self._check("request", body)
 
     def result(self, text: str, mode: Mode, action: Action) -> Answer | BodyFault:
         """The answer that `text` gives, in an event of this mode and action."""
@@ -128,6 +131,7 @@ class Bodies:
             and self._check("request", {**url, "url": "a url"}) is not None
             and self._check("request", form) is None
             and are_form_params(form)
+            and known_form(form) is not None
             and self._check("result", {"action": "cancel"}) is None
             and is_result({"action": "cancel"})
         )

@@ -64,11 +64,14 @@ class Form(Struct, frozen=True):
 
 def read_form(params: Mapping[str, Any]) -> Form:
     """The form in the params of a request that `schemas/mcp/elicitation.json` accepts."""
-    schema = params["requestedSchema"]
+    return Form(params["message"], *read_fields(params["requestedSchema"]))
+
+
+def read_fields(schema: Mapping[str, Any]) -> tuple[tuple[Field, ...], tuple[str, ...]]:
+    """The fields in a valid `requestedSchema`, and the keys that it requires besides."""
     properties = schema["properties"]
     required = dict.fromkeys(schema.get("required", ()))
-    return Form(
-        params["message"],
+    return (
         tuple(_field(key, member, key in required) for key, member in properties.items()),
         tuple(key for key in required if key not in properties),
     )

@@ -6,11 +6,16 @@ converse need not hold: a refusal means only that the schema has to decide.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
+from hookbus.codecs.form import Field, Form, read_fields
+
+_LONGEST_REMEMBERED: Final = 8192
+"""Far below what it takes to break a cap on counts (`hookbus.codecs.elicitation`)."""
 _Text = str | UnsetType
 _Texts = list[str] | UnsetType
 _Number = int | float
@@ -105,6 +110,16 @@ class _FormParams(Struct, gc=False):
     task: _Task | UnsetType = UNSET
 
 
+class _Around(Struct, gc=False):
+    """The params of a form whose schema is looked at by itself."""
+
+    message: str
+    requested_schema: dict[str, Any] = field(name="requestedSchema")
+    mode: Literal["form"] | UnsetType = UNSET
+    meta: _Meta | UnsetType = field(default=UNSET, name="_meta")
+    task: _Task | UnsetType = UNSET
+
+
 class _Result(Struct, gc=False):
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | _Number | bool | list[str]] | UnsetType = UNSET
@@ -114,6 +129,26 @@ class _Result(Struct, gc=False):
 def are_form_params(body: Any) -> bool:
     """Whether a body is certainly the params of a form; False leaves it open."""
     return _converts(body, _FormParams)
+
+
+def known_form(body: Any) -> Form | None:
+    """The form in a body that certainly is the params of one; None leaves it open.
+
+    Servers ask the same forms again, with other messages: what follows from a schema of ordinary
+    length is remembered.
+    """
+    if not _converts(body, _Around):
+        return None
+    schema = msgspec.json.encode(body["requestedSchema"])
+    fields = _fields(schema) if len(schema) <= _LONGEST_REMEMBERED else None
+    return None if fields is None else Form(body["message"], *fields)
+
+
+@lru_cache(512)
+def _fields(schema: bytes) -> tuple[tuple[Field, ...], tuple[str, ...]] | None:
+    """The fields of a form, and the keys that are required besides."""
+    tree = msgspec.json.decode(schema)
+    return read_fields(tree) if _converts(tree, _Schema) else None
 
 
 def is_result(body: Any) -> bool:

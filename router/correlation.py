@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -70,7 +71,7 @@ class Correlator:
             asked.server,
             asked.mode,
             asked.time,
-            msgspec.json.encode(form) if form is not None else None,
+            _remembered(form) if form is not None else None,
         )
         changes = pending.ask(Identity(asked.source, asked.id), question, moment)
         if judged is None:
@@ -162,4 +163,18 @@ def _body(judged: object) -> str:
 def _form(match: Match) -> Form | None:
     if match.question is None or match.question.form is None:
         return None
-    return msgspec.json.decode(match.question.form, type=Form)
+    told = match.question.form
+    return _recalled(told) if len(told) <= _LONGEST_RECALLED else _decoded(told)
+
+
+def _remembered(form: Form) -> bytes:
+    """Without what it says to the person: no answer is judged by that."""
+    return msgspec.json.encode(Form("", form.fields, form.also_required))
+
+
+def _decoded(form: bytes) -> Form:
+    return msgspec.json.decode(form, type=Form)
+
+
+_recalled: Final = lru_cache(512)(_decoded)  # servers ask the same forms again
+_LONGEST_RECALLED: Final = 8192

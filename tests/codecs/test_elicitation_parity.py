@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hookbus.codecs.elicitation import Bodies, BodyFault
-from hookbus.codecs.form_types import are_form_params, is_result
+from hookbus.codecs.form import read_form
+from hookbus.codecs.form_types import are_form_params, is_result, known_form
 from hookbus.schemas.loader import load_elicitation
 from tests.codecs.conftest import EXAMPLES, Official
 from tests.corpus import elicitations
@@ -36,6 +37,7 @@ def test_requests_of_the_corpus_are_valid(official: Official, body: Any) -> None
     assert official.accepts("mcp-elicitation#request", body)
     assert not isinstance(_BODIES.request(json.dumps(body), mode), BodyFault)
     assert are_form_params(body) == (mode == "form")
+    assert known_form(body) == (read_form(body) if mode == "form" else None)
     assert _BODIES._check("request", body) is None
 
 
@@ -55,6 +57,7 @@ def test_one_change_to_a_request(official: Official, body: Any) -> None:
         theirs = official.accepts("mcp-elicitation#request", changed)
         assert (_BODIES._check("request", changed) is None) == theirs, changed
         assert theirs or not are_form_params(changed), changed
+        assert (known_form(changed) is not None) == are_form_params(changed), changed
 
 
 @pytest.mark.parametrize("body", elicitations.results())
@@ -74,6 +77,7 @@ def test_requests_are_judged_as_by_the_official_validator(official: Official, bo
     theirs = official.accepts("mcp-elicitation#request", body)
     assert ours == theirs
     assert theirs or not are_form_params(body)
+    assert (known_form(body) is not None) == are_form_params(body)
 
 
 @settings(**_SETTINGS)
