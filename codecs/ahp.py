@@ -76,9 +76,10 @@ class Judge:
         if decoder is None:
             return Refusal("unsupported_type", "/type")
         try:
-            return decoder.decode(raw)
+            struct: Struct = decoder.decode(raw)
         except msgspec.DecodeError:
             return self._compiled.check(kind, tree)
+        return struct
 
     def message(self, tree: dict[str, Any], raw: bytes) -> Message | Refusal:
         """The event that a JSON-RPC message carries, or why there is none. The message's `method`

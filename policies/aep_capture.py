@@ -16,9 +16,9 @@ from msgspec import Struct
 from hookbus.codecs.form import Form
 from hookbus.policies.aep_plan import Cut, Kept, Scene, compile_cut, keep
 from hookbus.policies.aep_values import gate_values, without_credentials
+from hookbus.policies.fates import Resolve, Schema
 from hookbus.policies.forms import Values
 from hookbus.policies.levels import Grant, Level, lower
-from hookbus.policies.plan import Resolve, Schema
 
 DEFAULT_LEVEL: Level = "metadata"
 

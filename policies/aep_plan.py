@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from hookbus.policies.fates import Resolve, Schema, resolved
 from hookbus.policies.forms import Values
 from hookbus.policies.levels import LEVELS
-from hookbus.policies.plan import Resolve, Schema, resolved
 
 Kept = Literal["metadata", "redacted"]
 """The levels that a cut can keep: at `full` all stays, at `none` nothing."""

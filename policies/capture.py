@@ -9,11 +9,12 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from hookbus.codecs.form import Form
+from hookbus.policies.fates import Below, Resolve, Schema
 from hookbus.policies.form_extension import FORM_EXTENSION
 from hookbus.policies.levels import CAPTURE_EXTENSION, Grant
 from hookbus.policies.part_views import Visit, compile_visit
 from hookbus.policies.parts import Cut, cut_part
-from hookbus.policies.plan import REASON, Below, Resolve, Schema, Step, compile_plan
+from hookbus.policies.plan import REASON, Step, compile_plan
 from hookbus.policies.redacted_elicitation import redacted_body
 from hookbus.policies.redacted_plan import compile_redaction
 from hookbus.policies.redaction.contract import Redacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookbus.policies.plan import Resolve, Schema, members_of, resolved
+from hookbus.policies.fates import Resolve, Schema, members_of, resolved
 
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """A valid content part -> what takes its place."""

@@ -11,19 +11,9 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import urlsplit
 
+from hookbus.policies.fates import Resolve, Schema, members_of, resolved
 from hookbus.policies.parts import Cut, cut_part
-from hookbus.policies.plan import (
-    GONE,
-    Resolve,
-    Schema,
-    Step,
-    array_step,
-    keep,
-    members_of,
-    object_step,
-    object_with_gaps_step,
-    resolved,
-)
+from hookbus.policies.plan import GONE, Step, array_step, keep, object_step, object_with_gaps_step
 from hookbus.policies.redaction.contract import Redacts
 
 

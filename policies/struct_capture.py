@@ -14,10 +14,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from hookbus.policies.capture import FormNote, foreign
+from hookbus.policies.fates import Below, Resolve, Schema
 from hookbus.policies.form_extension import FORM_EXTENSION
 from hookbus.policies.levels import CAPTURE_EXTENSION
 from hookbus.policies.parts import bare_media_type
-from hookbus.policies.plan import REASON, Below, Resolve, Schema
+from hookbus.policies.plan import REASON
 from hookbus.policies.selection import Selection, category_in, lowers
 from hookbus.policies.struct_plan import StructCut, compile_struct_cut
 

@@ -15,9 +15,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
-from hookbus.policies.plan import (
-    PLACEHOLDER,
-    REASON,
+from hookbus.policies.fates import (
     Below,
     Fate,
     Resolve,
@@ -27,6 +25,7 @@ from hookbus.policies.plan import (
     kept_texts,
     resolved,
 )
+from hookbus.policies.plan import PLACEHOLDER, REASON
 
 StructCut = Callable[
     [Any, Mapping[str, Any], list[str], Callable[[Any, list[Any]], Any], list[Any]], Any
