@@ -22,8 +22,11 @@ _JOURNAL_RETENTION = 30 * 86400.0
 """Seconds that forwarded failures stay readable in the journal."""
 
 
-def bus(config: Config) -> Bus:
-    return _sqlite(config.bus) if config.bus.sqlite is not None else _kafka(config.bus)
+def bus(config: Config, worker: int | None = None) -> Bus:
+    """`worker` is the number of a process among those that share the configuration."""
+    if config.bus.sqlite is not None:
+        return _sqlite(config.bus)
+    return _kafka(config.bus, "" if worker is None else f".{worker}")
 
 
 def _sqlite(settings: BusConfig) -> SqliteBus:
@@ -41,7 +44,7 @@ def _sqlite(settings: BusConfig) -> SqliteBus:
     )
 
 
-def _kafka(settings: BusConfig) -> KafkaBus:
+def _kafka(settings: BusConfig, suffix: str) -> KafkaBus:
     kafka, new = settings.kafka, settings.create_topics
     if kafka is None:
         raise ValueError("not a configuration of Kafka")
@@ -61,18 +64,18 @@ def _kafka(settings: BusConfig) -> KafkaBus:
             request_timeout=kafka.request_timeout,
             max_message_bytes=kafka.max_message,
             compression=kafka.compression,
-            group_instance_id=_instance(kafka.group_instance_id),
+            group_instance_id=_instance(kafka.group_instance_id, suffix),
             exactly_once=settings.delivery == "exactly-once",
         ),
         create_topics=NewTopics(new.partitions, new.replication) if new else None,
     )
 
 
-def _instance(name: Secret | None) -> str | None:
+def _instance(name: Secret | None, suffix: str) -> str | None:
     """The name for a static membership. Raises StartupError unless Kafka takes it."""
     if name is None:
         return None
-    found = read_secret(name, "bus.kafka.group_instance_id")
+    found = read_secret(name, "bus.kafka.group_instance_id") + suffix
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", found):
         raise StartupError("bus.kafka.group_instance_id: not 1 to 249 letters, digits or . _ -")
     return found

@@ -12,6 +12,8 @@ from hookbus.router.config import Config
 from hookbus.router.progress import Progress
 from hookbus.router.types import Partition
 
+FORWARDER: Final = "forwarder"
+"""The loop that moves failures from the journal to the failures topic."""
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Seconds, for what machines do."""
 
@@ -48,9 +50,22 @@ class LoopMetrics:
         )  # fmt: skip
         router = ["router"] if config.routes else []
         for loop in (*router, *(f"sink:{name}" for name in config.sinks)):
-            self._in_flight.labels(loop)
-            self._settle.labels(loop)
-            self._bus_unavailable.labels(loop)
+            self.show(loop)
+        if config.sinks:
+            self._bus_unavailable.labels(FORWARDER)
+
+    def show(self, loop: str) -> None:
+        """Show a loop, from zero on if it is new."""
+        self._in_flight.labels(loop)
+        self._settle.labels(loop)
+        self._bus_unavailable.labels(loop)
+
+    def forget(self, loop: str) -> None:
+        """The loop doesn't run any more."""
+        for series in (
+            self._in_flight, self._settle, self._bus_unavailable, self._lag, self._ready
+        ):  # fmt: skip
+            series.remove_by_labels({"loop": loop})
 
     def watch(self, loops: Mapping[str, Progress]) -> None:
         """Show the readiness of these loops, as it is at each look."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from hookbus.router.types import Partition
 
@@ -18,7 +18,7 @@ class Progress:
     seconds is stuck.
     """
 
-    def __init__(self, clock: Clock, patience: float) -> None:
+    def __init__(self, clock: Clock, patience: float = 120.0) -> None:
         self._clock = clock
         self._patience = patience
         self._moved: dict[Partition, float] = {}
@@ -70,12 +70,16 @@ class Progress:
 
 
 class Health:
-    """The progress of all loops of a process; `required` names those whose backend must answer for
-    the process to be ready: the audit sinks."""
+    """The progress of all loops of a process, as it is at each look; `required` names those whose
+    backend must answer for the process to be ready: the audit sinks."""
 
-    def __init__(self, loops: dict[str, Progress], required: Iterable[str]) -> None:
+    def __init__(self, loops: Mapping[str, Progress], required: Iterable[str]) -> None:
         self._loops = loops
         self._required = frozenset(required)
+
+    def require(self, loops: Iterable[str]) -> None:
+        """From now on these are the audit sinks."""
+        self._required = frozenset(loops)
 
     def unhealthy(self) -> list[str]:
         """Why the process should be restarted; empty if it should not."""

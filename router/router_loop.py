@@ -56,14 +56,26 @@ class RouterLoop:
         self._clock = clock
         self._spans = spans
         self._persist = Persistence(NAME, metrics, progress)
+        self._change: Callable[[], None] | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; what is in hand then is settled first."""
         self._progress.joined()
         while not stop.is_set():
             records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
+            if self._change is not None:
+                self._change()
             if records:
                 await self._process(records)
+
+    def follow(self, pipeline: Pipeline, routes: Sequence[str], then: Callable[[], None]) -> None:
+        """Go on with another pipeline from the next batch on, and call `then` at that moment."""
+
+        def change() -> None:
+            self._pipeline, self._routes, self._change = pipeline, tuple(routes), None
+            then()
+
+        self._change = change
 
     async def _process(self, records: list[Record]) -> None:
         partitions = {record.home for record in records}

@@ -81,6 +81,7 @@ class RouterMetrics:
         )
         self._elicitations = ElicitationMetrics(registry)
         self._known_types = frozenset(event_types)
+        self._routes: frozenset[str] = frozenset()
         self._start_at_zero(config)
 
     def _start_at_zero(self, config: Config) -> None:
@@ -94,11 +95,20 @@ class RouterMetrics:
             self._refused.labels(code)
         for level in LEVELS:
             self._copies.labels(level)
-        for route in config.routes:
+        self.show(config.routes)
+
+    def show(self, routes: Iterable[str]) -> None:
+        """Show these routes, the new ones from zero on, and forget all others."""
+        wanted = frozenset(routes)
+        for gone in self._routes - wanted:
+            for series in (self._redaction_errors, self._untranslated, self._decisions):
+                series.remove_by_labels({"route": gone})
+        for route in wanted - self._routes:
             self._redaction_errors.labels(route)
             self._untranslated.labels(route)
             for decision in get_args(Decision):
                 self._decisions.labels(route, decision)
+        self._routes = wanted
 
     def received(self, ingress: str, count: int) -> None:
         self._received.labels(ingress).inc(count)

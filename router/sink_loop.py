@@ -101,6 +101,11 @@ class SinkLoop:
                 for lane, waiting in self._lanes(records).items():
                     group.create_task(self._drive(lane, waiting, stop))
 
+    def follow(self, terms: Terms, domains: Domains) -> None:
+        """Go on under other terms, from the next attempt on."""
+        self._terms = terms
+        self._domains = domains
+
     def _lanes(self, records: list[Record]) -> Mapping[Lane, list[Record]]:
         """Records that have to be delivered one after another."""
         lanes: dict[Lane, list[Record]] = defaultdict(list)

@@ -42,14 +42,25 @@ class SinkMetrics:
             ["sink", "reason"], registry=registry,
         )  # fmt: skip
         for sink in config.sinks:
-            for outcome in ("delivered", "dead_lettered", "excluded"):
-                self._delivered.labels(sink, outcome)
-            for reason in get_args(Reason):
-                self._faults.labels(sink, reason)
-                self._failures.labels(sink, reason)
-            self._attempt.labels(sink)
-            self._up.labels(sink).set(1)
-            self._stopped.labels(sink)
+            self.show(sink)
+
+    def show(self, sink: str) -> None:
+        """Show a sink, from zero on if it is new."""
+        for outcome in ("delivered", "dead_lettered", "excluded"):
+            self._delivered.labels(sink, outcome)
+        for reason in get_args(Reason):
+            self._faults.labels(sink, reason)
+            self._failures.labels(sink, reason)
+        self._attempt.labels(sink)
+        self._up.labels(sink).set(1)
+        self._stopped.labels(sink)
+
+    def forget(self, sink: str) -> None:
+        """The sink doesn't run any more."""
+        for series in (
+            self._delivered, self._faults, self._failures, self._attempt, self._up, self._stopped
+        ):  # fmt: skip
+            series.remove_by_labels({"sink": sink})
 
     def attempted(self, sink: str, delivered: int, fault: Fault | None, seconds: float) -> None:
         """One delivery attempt ended."""

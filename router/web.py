@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from hookbus.router.errors import StartupError
-from hookbus.router.progress import Health
 
 _log = logging.getLogger("hookbus.web")
+
+
+class Answers(Protocol):
+    """What /healthz and /readyz say: reasons, none if all is well."""
+
+    def unhealthy(self) -> list[str]: ...
+
+    def unready(self) -> list[str]: ...
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    listen: str | None, registry: CollectorRegistry, health: Answers
+) -> AsyncIterator[None]:
+    """Answer meanwhile, if there is an address to answer on. Raises StartupError."""
+    server = OperatorServer(listen, registry, health) if listen else None
+    if server is not None:
+        await server.start()
+    try:
+        yield
+    finally:
+        if server is not None:
+            await server.stop()
 
 
 class OperatorServer:
     """Answers on `listen` (`host:port`; port 0 takes a free one, see `address`)."""
 
-    def __init__(self, listen: str, registry: CollectorRegistry, health: Health) -> None:
+    def __init__(self, listen: str, registry: CollectorRegistry, health: Answers) -> None:
         self._host, _, port = listen.rpartition(":")
         self._port = int(port)
         self._registry = registry

@@ -1,7 +1,8 @@
 """Run the service until a signal.
 
 SIGTERM and SIGINT stop it in order: what is in hand is settled within `shutdown_grace`; a second
-signal stops it at once.
+signal stops it at once. SIGHUP has it read its configuration again: it goes over to the routes and
+sinks that the files have now, or logs why it doesn't.
 """
 
 from __future__ import annotations
@@ -9,19 +10,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import logging
 import os
 
-import msgspec
-
 from hookbus.router import logs
+from hookbus.router.alone import run_alone
 from hookbus.router.commands.common import add_config
 from hookbus.router.commands.registered import add_registration, load_registered
-from hookbus.router.config import Config
-from hookbus.router.errors import ConfigError
-from hookbus.router.service import Part, Service
-
-_log = logging.getLogger("hookbus.registration")
+from hookbus.router.part import choose
+from hookbus.router.reload import Loaded, tell
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -40,40 +36,21 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    loaded = load_registered(
-        options, lambda sink: os.environ if _runs(options.only, sink) else None
-    )
-    config = loaded.config
-    part = _part(config, options.only)
+    def load() -> Loaded:
+        registered = load_registered(
+            options, lambda sink: os.environ if _runs(options.only, sink) else None
+        )
+        config = registered.config
+        return Loaded(config, choose(config, options.only), registered.notes)
+
+    loaded = load()
     logs.configure(options.log_level)
-    for note in loaded.notes:
-        _log.warning("registration", extra=msgspec.structs.asdict(note))
+    tell(loaded.notes)
+    metrics = loaded.config.metrics
+    listen = options.listen or (metrics.listen if metrics else None)
     gc.freeze()  # what is loaded by now stays; later collections need not look at it
-    return asyncio.run(_run(config, part, options.listen))
-
-
-async def _run(config: Config, part: Part, listen: str | None) -> int:
-    return await Service(config, part, listen).run()
+    return asyncio.run(run_alone(loaded, load, listen))
 
 
 def _runs(only: list[str], sink: str) -> bool:
     return not only or f"sink:{sink}" in only
-
-
-def _part(config: Config, only: list[str]) -> Part:
-    if not only and not config.routes and not config.sinks:
-        raise ConfigError(["routes, sinks: there is nothing to run"])
-    if not only:
-        return Part(router=bool(config.routes), sinks=tuple(config.sinks))
-    sinks = [name.removeprefix("sink:") for name in only if name != "router"]
-    unknown = [f"--only {name}: there is no such part" for name in only if not _is(config, name)]
-    if unknown:
-        raise ConfigError(unknown)
-    return Part(router="router" in only, sinks=tuple(sinks))
-
-
-def _is(config: Config, name: str) -> bool:
-    if name == "router":
-        return bool(config.routes)
-    kind, _, sink = name.partition(":")
-    return kind == "sink" and sink in config.sinks

@@ -1,0 +1,30 @@
+"""The signals of the process that an operator or a platform talks to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+
+_log = logging.getLogger("hookbus.service")
+
+
+def obey(
+    stop: asyncio.Event, *, force: Callable[[], None], reload: Callable[[], None] | None
+) -> None:
+    """SIGTERM and SIGINT set `stop`, and the second one calls `force`; SIGHUP calls `reload`."""
+
+    def on_stop() -> None:
+        if stop.is_set():
+            _log.error("stopping at once, what is in hand is not settled")
+            force()
+            return
+        _log.info("stopping")
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_stop)
+    if reload is not None:
+        loop.add_signal_handler(signal.SIGHUP, reload)
