@@ -48,6 +48,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """For routes with `redact: true`."""
     limits: InputLimits = field(default_factory=lambda: InputLimits())
     """Bounds on the input; what exceeds them is refused."""
+    workers: Annotated[int, Meta(ge=1, le=64)] = 1
+    """How many processes run the router loop and share its partitions; more than an ingress has
+    partitions are idle. The sinks run in one more process. With 1, everything runs in one."""
     shutdown_grace: Duration = _default(Duration(20))
     """How long a stop may take to settle what is in hand."""
 
@@ -92,7 +95,8 @@ class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Of the batches that are written."""
     group_instance_id: Secret | None = None
     """Static membership: where the name of this process is, for processes with stable and unique
-    names, such as the pods of a StatefulSet, and no others. Left out, membership is dynamic."""
+    names, such as the pods of a StatefulSet, and no others; each of several `workers` adds its
+    number. Left out, membership is dynamic."""
 
 
 class KafkaTls(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -17,8 +17,13 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 class JsonFormatter(logging.Formatter):
     """`time`, `level`, `logger`, `message`, then the fields given as `extra`.
 
-    Of an exception only the types are shown: its text may quote what it failed on.
+    Of an exception only the types are shown: its text may quote what it failed on. `worker` is the
+    name of the process among several.
     """
+
+    def __init__(self, worker: str | None = None) -> None:
+        super().__init__()
+        self._own = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -26,6 +31,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._own,
         }
         line.update((k, v) for k, v in vars(record).items() if k not in _STANDARD)
         if record.exc_info and record.exc_info[0] is not None:
@@ -39,10 +45,10 @@ def where(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
-def configure(level: str = "info") -> None:
+def configure(level: str = "info", worker: str | None = None) -> None:
     """Send the logs of the process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(JsonFormatter(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # The client logs each reconnection attempt at error level; the loops say it once, as they
     # retry.

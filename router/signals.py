@@ -15,12 +15,16 @@ def obey(
 ) -> None:
     """SIGTERM and SIGINT set `stop`, and the second one calls `force`; SIGHUP calls `reload`."""
 
+    signalled = False
+
     def on_stop() -> None:
-        if stop.is_set():
+        nonlocal signalled
+        if signalled:
             _log.error("stopping at once, what is in hand is not settled")
             force()
             return
         _log.info("stopping")
+        signalled = True
         stop.set()
 
     loop = asyncio.get_running_loop()

@@ -18,6 +18,7 @@ from hookbus.router.commands.common import add_config
 from hookbus.router.commands.registered import add_registration, load_registered
 from hookbus.router.part import choose
 from hookbus.router.reload import Loaded, tell
+from hookbus.router.workers.supervisor import run_workers
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -49,6 +50,8 @@ def execute(options: argparse.Namespace) -> int:
     metrics = loaded.config.metrics
     listen = options.listen or (metrics.listen if metrics else None)
     gc.freeze()  # what is loaded by now stays; later collections need not look at it
+    if loaded.config.workers > 1 and loaded.part.router:
+        return asyncio.run(run_workers(loaded, load, listen, options.log_level))
     return asyncio.run(run_alone(loaded, load, listen))
 
 
