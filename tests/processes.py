@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -223,6 +224,27 @@ class Service:
 
     def terminate(self) -> None:
         self._popen.terminate()
+
+    def reload(self) -> JSON:
+        """Have it read its configuration again; returns what it logs of that."""
+        before = len(self._reloads())
+        self._popen.send_signal(signal.SIGHUP)
+        reloads = until(
+            lambda: self._reloads()[before:] or not self.running,
+            lambda: f"a reload; stderr: {self.stderr}",
+        )
+        assert self.running, f"the process ended: {self.stderr}"
+        found: JSON = reloads[0]
+        return found
+
+    def _reloads(self) -> list[JSON]:
+        return [line for line in self.logs if line["logger"] == "hookbus.reload"]
+
+    def workers(self) -> dict[str, int]:
+        """The process ids of its workers, by name; of each the one that was started last."""
+        return {
+            line["worker"]: line["pid"] for line in self.logs if line["message"] == "worker started"
+        }
 
     def kill(self) -> None:
         """SIGKILL; returns when it is dead."""

@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from hookbus.router import build
 from hookbus.router.config_file import parse
 from hookbus.router.metrics import Metrics
+from hookbus.router.reload import ReloadMetrics
+from hookbus.router.workers.overview import WorkerMetrics
 from hookbus.schemas import loader
 
 _CONFIG: Final = """
@@ -45,6 +47,8 @@ _MOST: Final = 40
 def page() -> str:
     registry = CollectorRegistry()
     Metrics(registry, parse(_CONFIG), build.known_types(), _VERSION)
+    ReloadMetrics(registry)
+    WorkerMetrics(registry).show(["router-<n>", "sinks"], ["router", "sink:<sink>"])
     ours = [one for one in registry._collector_to_names if not isinstance(one, ProcessCollector)]
     collectors = sorted(ours, key=lambda one: one._name)
     return "\n".join([_HEAD, *map(_row, collectors), "", *_buckets(collectors), *_types(), ""])

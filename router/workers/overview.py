@@ -25,6 +25,38 @@ _SILENCE: Final = 30.0
 """Seconds without a report after which a worker is taken to hang."""
 
 
+class WorkerMetrics:
+    """What is counted of the workers themselves."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._restarts = Counter(
+            "hookbus_worker_restarts", "Workers that ended unasked and were started again",
+            ["worker"], registry=registry,
+        )  # fmt: skip
+        self._abandoned = Counter(
+            "hookbus_abandoned",
+            "Records that a worker had in hand when it died; they are received again",
+            ["loop"], registry=registry,
+        )  # fmt: skip
+        self._loops: frozenset[str] = frozenset()
+
+    def show(self, workers: Collection[str], loops: Collection[str]) -> None:
+        """Show these, from zero on, and forget other loops."""
+        for gone in self._loops.difference(loops):
+            self._abandoned.remove_by_labels({"loop": gone})
+        for loop in loops:
+            self._abandoned.labels(loop)
+        for worker in workers:
+            self._restarts.labels(worker)
+        self._loops = frozenset(loops)
+
+    def restarted(self, worker: str) -> None:
+        self._restarts.labels(worker).inc()
+
+    def abandoned(self, loop: str, records: float) -> None:
+        self._abandoned.labels(loop).inc(records)
+
+
 class Overview:
     """`children` has the workers that should run, by name, and None for one that doesn't run now.
     `own` is the registry for what the supervisor itself counts, `registry` that for everything.
@@ -39,15 +71,7 @@ class Overview:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double every counter, to tell the start time
         self.own = CollectorRegistry()
         ProcessCollector(registry=self.own)
-        self._restarts = Counter(
-            "hookbus_worker_restarts", "Workers that had died and were started again", ["worker"],
-            registry=self.own,
-        )  # fmt: skip
-        self._abandoned = Counter(
-            "hookbus_abandoned",
-            "Records that a worker had in hand when it died; they are received again",
-            ["loop"], registry=self.own,
-        )  # fmt: skip
+        self._metrics = WorkerMetrics(self.own)
         self._shown: dict[str, Collection[str]] = {}
         self.show(config, children)
         self.registry = CollectorRegistry()
@@ -56,12 +80,7 @@ class Overview:
     def show(self, config: Config, workers: Collection[str]) -> None:
         """Show what this configuration has, from zero on, and nothing that it doesn't have."""
         loops = [ROUTER, *map(loop_of, config.sinks)]
-        for gone in set(self._shown.get("loop", ())) - {*loops, FORWARDER}:
-            self._abandoned.remove_by_labels({"loop": gone})
-        for loop in loops:
-            self._abandoned.labels(loop)
-        for worker in workers:
-            self._restarts.labels(worker)
+        self._metrics.show(workers, loops)
         self._shown = {
             "route": config.routes.keys(), "sink": config.sinks.keys(), "loop": (*loops, FORWARDER),
         }  # fmt: skip
@@ -75,10 +94,10 @@ class Overview:
         self._gone = merge([self._gone, counted(metrics, self._is_shown)])
         for loop, records in in_hand(metrics).items():
             if self._is_shown((("loop", loop),)):
-                self._abandoned.labels(loop).inc(records)
+                self._metrics.abandoned(loop, records)
 
     def restarted(self, worker: str) -> None:
-        self._restarts.labels(worker).inc()
+        self._metrics.restarted(worker)
 
     def unhealthy(self) -> list[str]:
         """Of a worker that is being started again nothing is said: no restart of all helps it."""
