@@ -38,22 +38,27 @@ class Attributes(Struct, frozen=True):
 
 def write_headers(attributes: Attributes) -> Headers:
     """The headers of a record that holds the event; every value is printable ASCII."""
-    return identity_headers(attributes) + capture_headers(attributes.capture, attributes.body)
+    named = identity_headers(
+        attributes.id, attributes.source, attributes.type, attributes.time, attributes.stream
+    )
+    return named + capture_headers(attributes.capture, attributes.body)
 
 
-def identity_headers(attributes: Attributes) -> Headers:
+def identity_headers(
+    identity: str, source: str, kind: str, time: str | None, stream: str | None
+) -> Headers:
     """Those that all copies of an event share."""
-    headers = [
+    headers: Headers = (
         SPECVERSION,
-        ("ce_id", escape(attributes.id)),
-        ("ce_source", _escape_again(attributes.source)),
-        ("ce_type", _escape_again(attributes.type)),
-    ]
-    if attributes.time is not None:
-        headers.append(("ce_time", escape(attributes.time)))
-    if attributes.stream is not None:
-        headers.append(("hookbus-stream", escape(attributes.stream)))
-    return tuple(headers)
+        ("ce_id", escape(identity)),
+        _recurring("ce_source", source),
+        _recurring("ce_type", kind),
+    )
+    if time is not None:
+        headers += (("ce_time", escape(time)),)
+    if stream is not None:
+        headers += (("hookbus-stream", escape(stream)),)
+    return headers
 
 
 @lru_cache(64)
@@ -95,13 +100,17 @@ def escape(text: str) -> bytes:
     return _UNSAFE.sub(lambda match: b"%%%02X" % match[0][0], value)
 
 
-_recalled = lru_cache(1024)(escape)
+def _recurring(name: str, text: str) -> tuple[str, bytes]:
+    """A header that many records have."""
+    return _recalled(name, text) if len(text) <= _LONGEST_RECALLED else _header(name, text)
+
+
+def _header(name: str, text: str) -> tuple[str, bytes]:
+    return name, escape(text)
+
+
+_recalled = lru_cache(2048)(_header)
 _LONGEST_RECALLED: Final = 256
-
-
-def _escape_again(text: str) -> bytes:
-    """`escape` of a text that comes in many records."""
-    return _recalled(text) if len(text) <= _LONGEST_RECALLED else escape(text)
 
 
 def unescape(value: bytes) -> str | None:

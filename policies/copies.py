@@ -96,15 +96,18 @@ class Copier(Struct, frozen=True):
 
 
 class _AhpCopies:
+    __slots__ = ("_cuts", "_event", "_gated", "_note", "_of", "claim", "level", "spoilt")
+
     def __init__(self, copier: Copier, event: Event, context: Context) -> None:
-        self._rewriter = copier.ahp
-        self._structs = copier.structs
-        self._event = event.tree
-        self._struct = event.struct
+        self._of = copier
+        self._event = event
         self._note = context.note
-        declaration = declared(event.tree)
-        self.level: Level = held(context.ingress, declaration)
-        self.claim: Claim | None = "malformed" if declaration == "malformed" else None
+        self.level: Level = context.ingress
+        self.claim: Claim | None = None
+        if "extensions" in event.tree:
+            declaration = declared(event.tree)
+            self.level = held(context.ingress, declaration)
+            self.claim = "malformed" if declaration == "malformed" else None
         self._gated: dict[Grant, dict[str, Any]] = {}
         self._cuts: dict[Level, Cut] = {}
         self.spoilt = False
@@ -115,7 +118,7 @@ class _AhpCopies:
     def redacts(self, granted: Grant) -> bool:
         if granted not in self._gated and not self.spoilt:
             try:
-                self._gated[granted] = self._rewriter.gate(self._event, granted, self._note)
+                self._gated[granted] = self._gate(granted)
             except Exception:  # noqa: BLE001 - fails closed, whatever a redactor raises
                 self.spoilt = True
         return not self.spoilt
@@ -125,18 +128,22 @@ class _AhpCopies:
             return None
         gated = self._gated.get(granted)
         if gated is None:
-            gated = self._rewriter.gate(self._event, granted, self._note)
-            self._gated[granted] = gated
-        return self._rewriter.show(gated, view)
+            gated = self._gated[granted] = self._gate(granted)
+        return self._of.ahp.show(gated, view)
+
+    def _gate(self, granted: Grant) -> dict[str, Any]:
+        return self._of.ahp.gate(self._event.tree, granted, self._note)
 
     def encoded(self, granted: Grant, view: View) -> bytes | None:
         level = granted.level
-        if self._struct is None or level == "full" or level == "redacted":
+        if level == "full" or level == "redacted" or self._event.struct is None:
             return _encoded(self.copy(granted, view))
         cut = self._cuts.get(level)
         if cut is None:
-            cut = self._structs.cut(self._struct, self._event, level, self._note)
-            self._cuts[level] = cut
+            event = self._event
+            cut = self._cuts[level] = self._of.structs.cut(
+                event.struct, event.tree, level, self._note
+            )
         return cut.encoded(view.selection)
 
 

@@ -51,7 +51,7 @@ class Cut:
 
     def __init__(self, made: Any, parts: list[_Part]) -> None:
         self._made = made
-        self._parts = [(part, part.selection) for part in parts]
+        self._parts = [(part, part.selection) for part in parts] if parts else ()
         self._whole: bytes | None = None
 
     def encoded(self, selection: Selection | None) -> bytes:
@@ -73,11 +73,11 @@ class StructRewriter:
     def __init__(self, schemas: Mapping[str, Schema], resolve: Resolve) -> None:
         self._schemas = schemas
         self._resolve = resolve
-        self._cuts: dict[tuple[str, Below], StructCut] = {}
+        self._cuts: dict[Below, dict[str, StructCut]] = {"none": {}, "metadata": {}}
 
     def cut(self, struct: Any, tree: Mapping[str, Any], level: Below, note: FormNote | None) -> Cut:
         """The cut of a valid event, which is at hand as its derived type and as a tree."""
-        cut = self._cuts.get((struct.type, level)) or self._compile(struct, level)
+        cut = self._cuts[level].get(struct.type) or self._compile(struct, level)
         withheld: list[str] = []
         parts: list[_Part] = []
         made = cut(struct, tree, withheld, _CUTTERS[level], parts)
@@ -93,7 +93,7 @@ class StructRewriter:
 
     def _compile(self, struct: Any, level: Below) -> StructCut:
         cut = compile_struct_cut(self._schemas[struct.type], self._resolve, level, type(struct))
-        self._cuts[struct.type, level] = cut
+        self._cuts[level][struct.type] = cut
         return cut
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hookbus.codecs.aep_stream import Rule
 from hookbus.codecs.bridge import Unsaid
 from hookbus.codecs.event import Event
-from hookbus.codecs.headers import Attributes, capture_headers, identity_headers
+from hookbus.codecs.headers import capture_headers, identity_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.trace_context import TraceContext
 from hookbus.policies.copies import Copies
@@ -71,33 +71,36 @@ class CopyDesk:
         """What is written for an order."""
         made = self._made.get(order)
         if made is None:
-            made = self._make(order.granted, order)
-            if not isinstance(made, Unsaid) and not self._fits(made):
-                made = TOO_LARGE
+            made = self._said(order, order.format) if order.format else self._written(order)
             self._made[order] = made
         return made
 
-    def _make(self, granted: Grant, order: Order) -> Made | Unsaid:
-        event = self._case.event
-        if order.format is not None and order.format != event.protocol:
-            return self._said(order, order.format)
+    def _written(self, order: Order) -> Made | TooLarge:
+        """The copy in the event's own protocol."""
+        case = self._case
         if self._identity is None:
-            self._identity = self._identity_of(event.id, event.type)
-        value = self._copies.encoded(granted, order.view)
-        headers = self._identity + self._of_copy(granted)
-        return [(event.raw if value is None else value, headers)]
+            self._identity = self._identity_of(case.event.id, case.event.type)
+        value = self._copies.encoded(order.granted, order.view)
+        if value is None:
+            value = case.event.raw
+        plain = case.finding is None and case.trace is None
+        headers = self._identity + (order.headers if plain else self._of_copy(order.granted))
+        if _MOST_AROUND * len(value) + _AROUND <= self._largest or self._fits(value, headers):
+            return [(value, headers)]
+        return TOO_LARGE
 
-    def _said(self, order: Order, wanted: Format) -> Made | Unsaid:
+    def _said(self, order: Order, wanted: Format) -> Made | Unsaid | TooLarge:
         """The copy in another format."""
         written = self._formatter.write(self._copy(order), wanted, self._case.offset)
         if isinstance(written, Unsaid):
             return written
         self.dropped = max(self.dropped, *(each.dropped for each in written))
         of_copy = self._of_copy(order.granted)
-        return [
+        made = [
             (each.value, each.headers + self._identity_of(each.id, each.type) + of_copy)
             for each in written
         ]
+        return made if all(self._fits(*each) for each in made) else TOO_LARGE
 
     def _copy(self, order: Order) -> Copy:
         event, finding = self._case.event, self._case.finding
@@ -119,14 +122,7 @@ class CopyDesk:
 
     def _identity_of(self, identity: str, kind: str) -> Headers:
         event, violation = self._case.event, self._case.violation
-        return identity_headers(
-            Attributes(identity, event.source, kind, "", event.time, None, violation)
-        )
+        return identity_headers(identity, event.source, kind, event.time, violation)
 
-    def _fits(self, made: Made) -> bool:
-        for value, headers in made:
-            if _MOST_AROUND * len(value) + _AROUND <= self._largest:
-                continue
-            if Output("", self.key, value, headers).size > self._largest:
-                return False
-        return True
+    def _fits(self, value: bytes, headers: Headers) -> bool:
+        return Output("", self.key, value, headers).size <= self._largest

@@ -10,11 +10,13 @@ from typing import Final, get_args
 from msgspec import Struct
 
 from hookbus.codecs.event import Protocol
+from hookbus.codecs.headers import capture_headers
 from hookbus.policies.capture import View
 from hookbus.policies.copies import UNREDACTED, granted
 from hookbus.policies.levels import LEVELS, Grant, Level
 from hookbus.policies.match import Filter
 from hookbus.router.formats import Format
+from hookbus.router.types import Headers
 
 WHOLE: Final = View()
 
@@ -32,13 +34,20 @@ class RoutePlan(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True, eq=False):
-    """One distinct copy of an event. Orders for the same copy are one object, by which the copy is
-    found again. `spare` takes its place where the redaction pipeline fails."""
+    """One distinct copy of an event, in its own protocol or in the `format`. Orders for the same
+    copy are one object, by which the copy is found again. `headers` are those of a copy of which
+    nothing else is known; `spare` takes its place where the redaction pipeline fails."""
 
     granted: Grant
     view: View
     format: Format | None
+    headers: Headers
     spare: Order | None = None
+
+
+def order(grant: Grant, view: View, wanted: Format | None, spare: Order | None = None) -> Order:
+    """An order by itself."""
+    return Order(grant, view, wanted, capture_headers(grant.level, None), spare)
 
 
 class Orders:
@@ -62,11 +71,12 @@ class Orders:
 
     def _order(self, route: RoutePlan, protocol: Protocol, level: Level) -> Order:
         grant = granted(protocol, level, route.ceiling, redact=route.redact)
-        return self._once(grant, route.view, route.format)
+        wanted = None if route.format == protocol else route.format
+        return self._once(grant, route.view, wanted)
 
     def _once(self, grant: Grant, view: View, wanted: Format | None) -> Order:
         known = self._known.get((grant, view, wanted))
         if known is None:
             spare = self._once(UNREDACTED, view, wanted) if grant.redact else None
-            known = self._known[grant, view, wanted] = Order(grant, view, wanted, spare)
+            known = self._known[grant, view, wanted] = order(grant, view, wanted, spare)
         return known

@@ -91,7 +91,7 @@ class Pipeline:
         self._orders = Orders(routes)
         self._audit = self._orders.audit(_FAILURE_GRANT)
         self._office = office
-        self._levels = levels
+        self._contexts = {topic: Context(level) for topic, level in levels.items()}
         self._changelogs = changelogs
         self._failures_topic = failures_topic
         self._largest = largest
@@ -137,7 +137,7 @@ class Pipeline:
 
     def _route(self, record: Record, case: Case) -> Outcome:
         event = case.event
-        copies = self._copier.of(event, context(self._levels[record.topic], case.finding))
+        copies = self._copier.of(event, self._context(record.topic, case.finding))
         desk = CopyDesk(case, copies, self._formatter, self._largest)
         outputs = [] if case.finding is None else self._remember(record, case.finding)
         decisions: list[Decision] = []
@@ -178,6 +178,10 @@ class Pipeline:
             event.dropped + desk.dropped,
             case.trace,
         )
+
+    def _context(self, topic: str, finding: Finding | None) -> Context:
+        plain = self._contexts[topic]
+        return plain if finding is None else context(plain.ingress, finding)
 
     def _audited(self, record: Record, desk: CopyDesk) -> Sequence[Output]:
         """A harness reports its own backend: like our own failures, that must reach every audit

@@ -24,7 +24,7 @@ from hookbus.router.copy_desk import Case, CopyDesk
 from hookbus.router.correlation import Correlator
 from hookbus.router.formats import Formatter
 from hookbus.router.memory import Memory
-from hookbus.router.orders import Order, RoutePlan
+from hookbus.router.orders import RoutePlan, order
 from hookbus.router.pipeline import context
 from hookbus.router.types import Output, Record
 
@@ -85,7 +85,8 @@ class Regate(Struct, frozen=True, kw_only=True):
         desk = CopyDesk(
             Case(event, record.offset, finding, None, trace), copies, self.formatter, sys.maxsize
         )
-        made = desk.filled(Order(granted, route.view, route.format if translate else None))
+        wanted = route.format if translate and route.format != event.protocol else None
+        made = desk.filled(order(granted, route.view, wanted))
         if not isinstance(made, list):
             return None, granted.level
         return [Output(route.topic, desk.key, *each) for each in made], granted.level
