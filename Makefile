@@ -43,14 +43,14 @@ types: .venv-test/installed
 	@for folder in $(FOLDERS); do ln -sfn "$(CURDIR)/$$folder" build/typing/hookbus/$$folder; done
 	cd build/typing && ../../$(TEST)/mypy --config-file ../../pyproject.toml -p hookbus.router -p hookbus.codecs -p hookbus.policies -p hookbus.schemas
 
-# What the container image installs, with hashes, for every Python and platform that pyproject.toml
+# What the container image installs, traces included, with hashes, for all that pyproject.toml
 # allows. Nothing else changes the locks.
 LOCK = .venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
   --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 lock:
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(LOCK) pyproject.toml -o deploy/container/requirements.lock
+	$(LOCK) --extra traces pyproject.toml -o deploy/container/requirements.lock
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | $(LOCK) - -o deploy/container/build.lock
 
 .venv-demo/installed: pyproject.toml

@@ -1,34 +1,18 @@
-"""The command line.
+"""The command line: parses it, runs one command, and turns what it raises into an exit code.
 
-Exit codes: 0 fine, 1 some input was refused, 2 usage or configuration, 3 start-up failure, 4 a
-fatal fault while running. JSON goes to stdout, one value a line; diagnostics go to stderr.
+JSON goes to stdout, one value a line; diagnostics go to stderr. What the exit codes mean is in
+`hookbus.router.usage.contract`. Only the command that is asked for is imported, so that help and
+completion are quick.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
-from types import ModuleType
-from typing import Final
+from importlib import import_module
 
-from hookbus.router import logs
-from hookbus.router.commands import (
-    bench,
-    check,
-    deadletters,
-    demo,
-    downlevel,
-    failures,
-    filter_,
-    plan,
-    publish,
-    redact,
-    run,
-    schema,
-    tail,
-)
 from hookbus.router.errors import (
     BusFatal,
     BusUnavailable,
@@ -36,68 +20,52 @@ from hookbus.router.errors import (
     HookbusError,
     OutputTooLarge,
 )
-
-EXIT_REFUSED: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_STARTUP: Final = 3
-EXIT_FATAL: Final = 4
-
-_COMMANDS: Final[tuple[tuple[str, ModuleType], ...]] = (
-    ("demo", demo),
-    ("run", run),
-    ("publish", publish),
-    ("tail", tail),
-    ("deadletters", deadletters),
-    ("failures", failures),
-    ("plan", plan),
-    ("check", check),
-    ("downlevel", downlevel),
-    ("filter", filter_),
-    ("redact", redact),
-    ("schema", schema),
-    ("bench", bench),
-)
+from hookbus.router.usage.contract import FATAL, FINE, INTERRUPTED, REFUSED, STARTUP, USAGE
+from hookbus.router.usage.every import COMMANDS
+from hookbus.router.usage.parser import make
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    options = _parser().parse_args(arguments)
-    logs.configure("error")  # `run` says more; what the others have to say is their output
+    parser = make(COMMANDS)
+    if "_ARGCOMPLETE" in os.environ:
+        from hookbus.router.usage.completer import complete
+
+        complete(parser)
     try:
-        return int(options.execute(options))
+        return _run(parser.parse(arguments))
     except ConfigError as error:
-        return _complain(error, EXIT_USAGE)
+        return _complain(error, USAGE)
     except OutputTooLarge as error:
-        return _complain(error, EXIT_REFUSED)
+        return _complain(error, REFUSED)
     except (BusFatal, BusUnavailable) as error:
-        return _complain(error, EXIT_FATAL)
+        return _complain(error, FATAL)
     except HookbusError as error:
-        return _complain(error, EXIT_STARTUP)
+        return _complain(error, STARTUP)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away, which is its right
-        return 0
+        _drop_output()  # the reader of our output went away, which is its right
+        return FINE
+    except OSError as error:
+        _drop_output()
+        return _complain(f"{type(error).__name__}: {error.strerror or 'no reason is given'}", FATAL)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
 
 
-def _complain(error: Exception, code: int) -> int:
-    print(error, file=sys.stderr)
+def _run(options: argparse.Namespace) -> int:
+    from hookbus.router import logs
+
+    logs.configure("error")  # `run` says more; what the others have to say is their output
+    code = int(import_module(options.usage.module).execute(options))
+    sys.stdout.flush()
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hookbus",
-        description="Routes agent hook events to every consumer, each at the capture level it may "
-        "see.",
-        epilog="Exit codes: 0 fine, 1 some input was refused, 2 usage or configuration, 3 start-up "
-        "failure, 4 a fatal fault while running.",
-    )
-    parser.add_argument("--version", action="version", version=f"hookbus {version('hookbus')}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, module in _COMMANDS:
-        summary = (module.__doc__ or "").strip().splitlines()[0]
-        command = commands.add_parser(name, help=summary, description=module.__doc__)
-        module.arguments(command)
-        command.set_defaults(execute=module.execute)
-    return parser
+def _drop_output() -> None:
+    """What is still to be written, when the interpreter ends, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(error: Exception | str, code: int) -> int:
+    print(error, file=sys.stderr)
+    return code

@@ -28,7 +28,7 @@ _OTHER: Final = "other"
 """Stands for the AEP types that are not registered."""
 _DECISIONS: Final[tuple[Decision, ...]] = ("dead_lettered", "routed", "untranslated", "unmatched")
 """The first that happened at a route says what became of the record."""
-_RATIO_BITS: Final = 2**64
+_RATIOS: Final = 2**64
 
 
 class Span(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Recorder(Struct, frozen=True, kw_only=True):
         return (
             trace is not None
             and trace.sampled
-            and int(trace.trace_id[16:], 16) < self.sample * _RATIO_BITS
+            and int(trace.trace_id[16:], 16) < round(self.sample * _RATIOS)
         )
 
     def known(self, event_type: str | None) -> str:

@@ -1,8 +1,4 @@
-"""Measure how fast this machine does it, as ratios to what it is compared with.
-
-Runs on shipped events; every number is a median. The official validator is compared with where it
-is installed (the PyPI package agenthooksprotocol).
-"""
+"""`hookbus bench`; see `hookbus.router.usage.bench`."""
 
 from __future__ import annotations
 
@@ -11,14 +7,6 @@ import sys
 
 from hookbus.router.bench.suite import SUITE
 from hookbus.router.commands.common import write
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--only", action="append", choices=list(SUITE), default=[], metavar="NAME",
-        help=f"one of {', '.join(SUITE)}; may be given several times",
-    )  # fmt: skip
-    command.add_argument("--json", action="store_true", help="one JSON object a benchmark")
 
 
 def execute(options: argparse.Namespace) -> int:

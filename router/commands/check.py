@@ -1,33 +1,16 @@
-"""Give a verdict on each line of the input.
-
-Prints one JSON object a line: `{"line":1,"ok":true,"protocol":"ahp","type":…,"source":…,"id":…,
-"capture":"full"}`, or `{"line":2,"ok":false,"code":"schema","path":"/elicitation/mode",
-"rule":"enum"}`. Elicitations, and answers to AEP requests, also have `body` (conforming, or what is
-wrong with it) and `result` (matched, orphan, late, duplicate, conflicting or mismatched), where
-these are known. An AEP event that breaks a rule of its stream is refused with the code `stream` and
-that rule. A verdict never quotes a value of an event that it refuses. Exits with 1 if any line was
-refused.
-"""
+"""`hookbus check`; see `hookbus.router.usage.check`."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, get_args
+from typing import Any
 
-from hookbus.codecs.event import Event, Protocol
+from hookbus.codecs.event import Event
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.aep_capture import level_of
 from hookbus.policies.levels import Level, declared, held
-from hookbus.router.commands.common import add_input, lines, write
+from hookbus.router.commands.common import lines, write
 from hookbus.router.commands.offline import Judged, judge
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--format", choices=["auto", *get_args(Protocol)], default="auto",
-        help="what the lines are taken to be (default: told from each value)",
-    )  # fmt: skip
-    add_input(command)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,25 +17,7 @@ from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
 from hookbus.router.letters import moment
 
-
-def add_config(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "-c", "--config", type=Path, required=True, metavar="FILE", help="configuration (YAML)"
-    )
-
-
-def add_input(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", help="JSON Lines; stdin by default"
-    )
-
-
-def add_period(command: argparse.ArgumentParser) -> None:
-    for option, which in (("--since", "not before"), ("--until", "before")):
-        command.add_argument(
-            option, metavar="TIME|DURATION",
-            help=f"only what was written {which} this time (RFC 3339), or so long ago (such as 2h)",
-        )  # fmt: skip
+_STDIN: Final = Path("-")
 
 
 def period(options: argparse.Namespace) -> tuple[int | None, int | None]:
@@ -62,7 +45,7 @@ def load_config(path: Path) -> Config:
 def lines(file: Path | None) -> Iterator[bytes]:
     """The lines of the input without their ends, one at a time. Raises ConfigError if there is no
     such file."""
-    if file is None:
+    if file is None or file == _STDIN:
         yield from _lines(sys.stdin.buffer)
         return
     try:
@@ -84,6 +67,13 @@ def write(value: Any) -> None:
 
 def write_line(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
+
+
+def unknown(option: str, name: str, what: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that the configuration doesn't have."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return ConfigError([f"{option} {name}: there is no such {what}{hint}"])
 
 
 def complain(value: Any) -> None:

@@ -1,10 +1,4 @@
-"""List failed deliveries.
-
-Prints one JSON object a failure: time, sink, reason, policy, the source and id of the event that
-was not delivered, and where it is recorded: `forwarded` or `kept` in this machine's journal,
-`topic` in the failures topic. Those that harnesses report of their own backends are in the topic
-too.
-"""
+"""`hookbus failures`; see `hookbus.router.usage.failures`."""
 
 from __future__ import annotations
 
@@ -15,24 +9,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from hookbus.router import build_bus
-from hookbus.router.commands.common import add_config, add_period, complain, period, write
-from hookbus.router.commands.registered import add_registration, load_registered
+from hookbus.router.commands.common import complain, period, write
+from hookbus.router.commands.registered import load_registered
 from hookbus.router.config import Config
 from hookbus.router.failure_list import Found, failures
 from hookbus.router.journal import TOPICS
 from hookbus.router.types import Bus
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    actions = command.add_subparsers(dest="action", required=True, metavar="list")
-    listing = actions.add_parser("list", help="print them", description="Print failed deliveries.")
-    add_config(listing)
-    add_registration(listing)
-    listing.add_argument("--sink", metavar="NAME", help="only deliveries to this one")
-    add_period(listing)
-    listing.add_argument(
-        "--journal-only", action="store_true", help="look at this machine's journal alone"
-    )
 
 
 def execute(options: argparse.Namespace) -> int:

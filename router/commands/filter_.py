@@ -1,8 +1,4 @@
-"""Print the events that a route filter matches.
-
-The events are not validated; what is no JSON object matches nothing. A filter outside the grammar
-exits with 2 and `invalid-filter`.
-"""
+"""`hookbus filter`; see `hookbus.router.usage.filter_`."""
 
 from __future__ import annotations
 
@@ -15,13 +11,8 @@ import orjson
 from hookbus.codecs.carried import carries, unwrap
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.match import InvalidFilter, compile_filter
-from hookbus.router.commands.common import add_input, lines, write_line
+from hookbus.router.commands.common import lines, write_line
 from hookbus.router.errors import ConfigError
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--match", required=True, metavar="JSON", help="the filter")
-    add_input(command)
 
 
 def execute(options: argparse.Namespace) -> int:

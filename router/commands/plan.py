@@ -1,22 +1,12 @@
-"""Check a configuration offline and print what it comes to.
-
-Prints one JSON object a route (its level and topic), then one a sink (its topics, and where its
-failures are recorded), then one a note on a registration document. All problems are named, on
-stderr, and the exit code is then 2. Credentials are not looked up.
-"""
+"""`hookbus plan`; see `hookbus.router.usage.plan`."""
 
 from __future__ import annotations
 
 import argparse
 
 from hookbus.router import plan
-from hookbus.router.commands.common import add_config, write
-from hookbus.router.commands.registered import add_registration, load_registered
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    add_config(command)
-    add_registration(command)
+from hookbus.router.commands.common import write
+from hookbus.router.commands.registered import load_registered
 
 
 def execute(options: argparse.Namespace) -> int:

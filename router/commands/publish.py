@@ -1,8 +1,4 @@
-"""Append each line of the input to an ingress, unjudged.
-
-One record a line, in the ingress's first topic, keyed by the event's `source` where it has one.
-Returns when all are durable; their number goes to stderr.
-"""
+"""`hookbus publish`; see `hookbus.router.usage.publish`."""
 
 from __future__ import annotations
 
@@ -16,24 +12,17 @@ from typing import Any, Final
 import orjson
 
 from hookbus.router import build_bus
-from hookbus.router.commands.common import add_config, add_input, lines, load_config
+from hookbus.router.commands.common import lines, load_config, unknown
 from hookbus.router.config import Config
-from hookbus.router.errors import ConfigError
 from hookbus.router.types import Output
 
 _BATCH: Final = 500
 
 
-def arguments(command: argparse.ArgumentParser) -> None:
-    add_config(command)
-    command.add_argument("--ingress", required=True, metavar="NAME")
-    add_input(command)
-
-
 def execute(options: argparse.Namespace) -> int:
     config = load_config(options.config)
     if options.ingress not in config.ingress:
-        raise ConfigError([f"--ingress {options.ingress}: there is no such ingress"])
+        raise unknown("--ingress", options.ingress, "ingress", config.ingress)
     topic = config.ingress[options.ingress].topics[0]
     asyncio.run(_publish(config, topic, lines(options.file)))
     return 0

@@ -1,8 +1,4 @@
-"""Run the redaction pipeline over each line of the input, a JSON value.
-
-A line that is no strict JSON value goes to stderr as a verdict, unquoted, and so does one that
-can't be redacted; then the exit code is 1.
-"""
+"""`hookbus redact`; see `hookbus.router.usage.redact`."""
 
 from __future__ import annotations
 
@@ -14,22 +10,8 @@ from hookbus.codecs.verdict import Refusal
 from hookbus.policies.redaction.redactor import Redactor, Settings
 from hookbus.router import redaction
 from hookbus.router.commands.check import refusal
-from hookbus.router.commands.common import add_input, complain, lines, write_line
+from hookbus.router.commands.common import complain, lines, write_line
 from hookbus.router.errors import ConfigError
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--home", metavar="PATH", help="a directory to shorten to ~, besides every user's home"
-    )
-    command.add_argument(
-        "--secrets-file", type=Path, metavar="FILE",
-        help="values that may not appear in any spelling, one a line",
-    )  # fmt: skip
-    command.add_argument(
-        "--no-pii", action="store_true", help="leave e-mail addresses and telephone numbers"
-    )
-    add_input(command)
 
 
 def execute(options: argparse.Namespace) -> int:

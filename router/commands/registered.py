@@ -1,13 +1,11 @@
-"""Configurations with AHP registration documents: the options, and how both are loaded."""
+"""Configurations with AHP registration documents: how both are loaded."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from msgspec import Struct
 
-from hookbus.policies.levels import LEVELS
 from hookbus.router import build, config_file, plan
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
@@ -19,18 +17,6 @@ class Loaded(Struct, frozen=True):
 
     config: Config
     notes: tuple[Note, ...]
-
-
-def add_registration(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--registration", action="append", default=[], type=Path, metavar="FILE",
-        help="AHP registration document (JSON) whose HTTP backends become sinks; may be given "
-        "several times",
-    )  # fmt: skip
-    command.add_argument(
-        "--registration-capture", choices=LEVELS, default="metadata",
-        help="the ceiling of their routes (default: metadata)",
-    )  # fmt: skip
 
 
 def load_registered(options: argparse.Namespace, environment: Environment) -> Loaded:

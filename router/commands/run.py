@@ -1,9 +1,4 @@
-"""Run the service until a signal.
-
-SIGTERM and SIGINT stop it in order: what is in hand is settled within `shutdown_grace`; a second
-signal stops it at once. SIGHUP has it read its configuration again: it goes over to the routes and
-sinks that the files have now, or logs why it doesn't.
-"""
+"""`hookbus run`; see `hookbus.router.usage.run`."""
 
 from __future__ import annotations
 
@@ -14,26 +9,10 @@ import os
 
 from hookbus.router import logs
 from hookbus.router.alone import run_alone
-from hookbus.router.commands.common import add_config
-from hookbus.router.commands.registered import add_registration, load_registered
+from hookbus.router.commands.registered import load_registered
 from hookbus.router.part import choose
 from hookbus.router.reload import Loaded, tell
 from hookbus.router.workers.supervisor import run_workers
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    add_config(command)
-    add_registration(command)
-    command.add_argument(
-        "--only", action="append", default=[], metavar="PART",
-        help="run just this part, `router` or `sink:NAME`; may be given several times",
-    )  # fmt: skip
-    command.add_argument(
-        "--listen", metavar="HOST:PORT", help="instead of the configuration's metrics.listen"
-    )
-    command.add_argument(
-        "--log-level", choices=["debug", "info", "warning", "error"], default="info"
-    )
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Print the JSON Schema of the configuration file, for editors."""
+"""`hookbus schema`; see `hookbus.router.usage.schema`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import argparse
 
 from hookbus.router import config_file
 from hookbus.router.commands.common import write
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    """None."""
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -1,7 +1,4 @@
-"""Print the values of a topic's records from the start, one a line.
-
-Stops at the end of the topic, or follows it.
-"""
+"""`hookbus tail`; see `hookbus.router.usage.tail`."""
 
 from __future__ import annotations
 
@@ -10,15 +7,9 @@ import asyncio
 import sys
 
 from hookbus.router import build_bus
-from hookbus.router.commands.common import add_config, load_config
+from hookbus.router.commands.common import load_config
 from hookbus.router.config import Config
 from hookbus.router.sinks.jsonlines import line
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    add_config(command)
-    command.add_argument("--topic", required=True)
-    command.add_argument("--follow", action="store_true", help="wait for more at the end")
 
 
 def execute(options: argparse.Namespace) -> int:
