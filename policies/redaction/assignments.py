@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hookbus.policies.redaction.names import names_credential
+from hookbus.policies.redaction.names import Rule, rule_of
 from hookbus.policies.redaction.quoted import bracketed, extent
 from hookbus.policies.redaction.spans import Span
-from hookbus.policies.redaction.words import places
 
-_STARTS: Final = (
+STARTS: Final = (
     *("pass", "pwd", "secret", "token", "cred", "key", "authorization", "cookie", "jwt"),
     *("mnemonic", "cvv", "cvc", "otp", "pin", "phrase", "connection", "sid"),
 )
 """How what names a credential starts, in lower case."""
 
-_NAMED: Final = re.compile(
+_NAME: Final = (
     r"(?:passw(?:or)?(?:d|t)s?|pass[ _-]?(?:phrase|code|word)s?|pwd|secrets?|tokens?"
     r"|credentials?|creds?|authorization|cookies?|jwt|mnemonic|cvv|cvc|otp|pin(?:code)?|pass(?=\b|_)"
     r"|keys?|phrase|connection[ _-]?string|sid(?=\b|_))"
     r"([\w.-]{0,40}+)"  # the rest of the name
     r"([\\\"'`\])]{0,16}+)"  # what closes it
     r"\s{0,16}+"
-    r"(=>|:=|={1,3}|:(?![:/])|>|(?<=\s)(?=[^\s=:]))",
-    re.IGNORECASE,
+    r"(=>|:=|={1,3}|:(?![:/])|>|(?<=\s)(?=[^\s=:]))"
 )
-_START: Final = re.compile(
-    r"(?:(?<![A-Za-z])(?:api|access|private|secret|signing|auth|encryption|ssh|master|account"
-    r"|license|shared|seed|recovery) )?[\w.-]{0,64}\Z",
-    re.IGNORECASE,
+_NAMED: Final = re.compile(_NAME, re.IGNORECASE)
+_NAMED_IN_ASCII: Final = re.compile(_NAME)
+"""On a text in lower case the same as `_NAMED`, and quicker."""
+_BEFORE: Final = re.compile(r"[\w.-]{0,64}+")
+"""What a name starts with, read backwards."""
+_KINDS: Final = (
+    *("api ", "access ", "private ", "secret ", "signing ", "auth ", "encryption ", "ssh "),
+    *("master ", "account ", "license ", "shared ", "seed ", "recovery "),
 )
+_KIND: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_KINDS)})\Z", re.IGNORECASE)
+_LONGEST: Final = 64
+"""The most that is read before the start of a name, in characters."""
+_LONGEST_KIND: Final = max(map(len, _KINDS))
 _GAP: Final = re.compile(r"[^\S\r\n]{0,64}+(?:\r?\n[^\S\r\n]{0,64}+)?(?:-[^\S\r\n]{1,4})?")
 _LINE: Final = re.compile(r"[^\r\n\"'`]*+")
 _KEY: Final = re.compile(r"[\w.-]{1,64}[\"']?(?::(?=\s|\Z)|=(?!=))|\|?\Z")
@@ -63,41 +69,54 @@ _USER: Final = re.compile(
 )
 
 
-def assignments(text: str, lowered: str) -> Iterator[Span]:
+def assignments(text: str, lower: str, places: Iterable[int]) -> Iterator[Span]:
     """The values of credential names, by `=`, `:`, `=>`, an XML element or a command-line flag.
 
-    A quoted value goes whole, a bare one up to what ends it. `lowered` is the text in lower case.
+    A quoted value goes whole, a bare one up to what ends it. `places` is where one of the `STARTS`
+    is in `lower`, the text in lower case, in order.
     """
+    if not may_assign(text):
+        return
     at = 0
-    for place in places(lowered, _STARTS):
-        found = _NAMED.match(text, place) if place >= at else None
+    ascii_only = text.isascii()
+    for place in places:
+        if place < at:
+            continue
+        found = _NAMED_IN_ASCII.match(lower, place) if ascii_only else _NAMED.match(text, place)
         if found is not None:
             at = found.end()
-            span = _value(text, found)
+            span = _value(text, lower, found)
             if span is not None:
                 at = max(at, span.end)
                 yield span
-    if "-u" in text or "-user" in text:
-        for user in _USER.finditer(text):
-            yield Span(user.start(2), user.end(2), "secret")
 
 
-def _value(text: str, found: re.Match[str]) -> Span | None:
-    before = _START.search(text, max(0, found.start() - 64), found.start())
-    start = before.start() if before is not None else found.start()
-    name = text[start : found.end(1)]
-    by = found[3]
+def may_assign(text: str) -> bool:
+    """Whether there is something in the text that joins a value to its name."""
+    return "=" in text or ":" in text or "-" in text or ">" in text
+
+
+def users(text: str) -> Iterator[Span]:
+    """The user and password that a command-line flag gives."""
+    for user in _USER.finditer(text):
+        yield Span(user.start(2), user.end(2), "secret")
+
+
+def _value(text: str, lower: str, found: re.Match[str]) -> Span | None:
+    start, end, by = _name_start(text, lower, found.start()), found.end(1), found[3]
     if by == ">" and not text[max(0, start - 1) : start].endswith(("<", ":")):
         return None
     if by == "" and not _is_flag(text, start, found):
         return None
+    rule = rule_of(text[start:end].replace(" ", "_"))
+    if rule is None or not rule.takes(""):
+        return None
     gap = _GAP.match(text, found.end())
     at = gap.end() if gap is not None else found.end()
-    header = by != "" and name.lower().endswith(_HEADERS)
-    if not names_credential(name.replace(" ", "_")):
-        return None
-    if header and (span := _header(text, at)) is not None:
-        return span
+    if by != "" and lower.endswith(_HEADERS, start, end):
+        span = _header(text, at)
+        if span is not None:
+            return span
     span = _bracketed(text, at, named='"' in found[2] or "'" in found[2])
     if span is not None:
         return span
@@ -108,9 +127,20 @@ def _value(text: str, found: re.Match[str]) -> Span | None:
     next_line = "\n" in text[found.end() : at]
     if next_line and not value.quoted and _KEY.match(text, at):
         return None
-    if _says_nothing(name, content, flag=by == "", quoted=value.quoted):
+    if _says_nothing(rule, content, flag=by == "", quoted=value.quoted):
         return None
     return Span(value.start, value.end, "secret")
+
+
+def _name_start(text: str, lower: str, at: int) -> int:
+    """Where the name starts that goes on at `at`, with the word before it that belongs to it."""
+    first = max(0, at - _LONGEST)
+    before = _BEFORE.match(text[first:at][::-1])
+    start = at - before.end() if before is not None else at
+    if lower.endswith(_KINDS, first, start) or not lower.isascii():
+        kind = _KIND.search(text, max(first, start - _LONGEST_KIND), start)
+        return start if kind is None else kind.start()
+    return start
 
 
 def _bracketed(text: str, at: int, *, named: bool) -> Span | None:
@@ -145,10 +175,10 @@ def _header(text: str, at: int) -> Span | None:
     return None if not says or says in _NOTHING else Span(at, end, "secret")
 
 
-def _says_nothing(name: str, value: str, *, flag: bool, quoted: bool) -> bool:
+def _says_nothing(rule: Rule, value: str, *, flag: bool, quoted: bool) -> bool:
     plain = value.strip().rstrip(".,;:!?)").lower()
     if plain in _NOTHING or not plain or _REFERENCE.fullmatch(value.strip()):
         return True
     if flag and not quoted and (value.startswith("-") or _WORDS.fullmatch(value)):
         return True
-    return not names_credential(name.replace(" ", "_"), plain)
+    return not rule.takes(plain)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
+from ahocorasick_rs import AhoCorasick
+
 from hookbus.policies.redaction.spans import Span
 
 SHORTEST: Final = 4
@@ -55,14 +57,46 @@ def _lower_hex(encoded: str) -> str:
     return "%".join([pieces[0], *(piece[:2].lower() + piece[2:] for piece in pieces[1:])])
 
 
-def listed(text: str, needles: tuple[str, ...]) -> Iterator[Span]:
-    """Where one of the `spellings` is, with the padding after it."""
-    for needle in needles:
-        at = text.find(needle)
-        while at >= 0:
-            end = at + len(needle)
-            yield Span(at, end + len(_padding(text, end)), "secret")
-            at = text.find(needle, end)
+class Listed:
+    """Looks for all spellings of the listed values at once."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        needles = spellings(values)
+        encoded = [needle for needle in needles if _is_unicode(needle)]
+        self._find = AhoCorasick(encoded).find_matches_as_strings if encoded else None
+        self._always = [needle for needle in needles if not _is_unicode(needle)]
+        self._needles = needles
+        self.any = bool(needles)
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where one of them is, with the padding after it."""
+        for needle in self._in(text):
+            at = text.find(needle)
+            while at >= 0:
+                end = at + len(needle)
+                yield Span(at, end + len(_padding(text, end)), "secret")
+                at = text.find(needle, end)
+
+    def are_in(self, text: str) -> bool:
+        return any(needle in text for needle in self._in(text))
+
+    def _in(self, text: str) -> Iterable[str]:
+        """Those that are in the text."""
+        if self._find is None:
+            return self._always
+        try:
+            return {*self._find(text, True), *self._always}
+        except UnicodeEncodeError:  # a lone surrogate
+            return self._needles
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it is without lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _padding(text: str, at: int) -> str:

@@ -8,9 +8,8 @@ from typing import Final
 
 from hookbus.policies.redaction.spans import Span
 
-_EMAIL: Final = re.compile(
-    r"(?<![\w.%+'-])([\w.%+'-]++)@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w-])"
-)
+_HOST: Final = re.compile(r"@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w-])")
+_USER: Final = re.compile(r"[\w.%+'-]*+")
 _NOBODY: Final = frozenset(("git", "hg", "svn"))
 """Users of remote repositories: `git@host:path` is an address of no person."""
 
@@ -30,11 +29,11 @@ _CALLED: Final = re.compile(
 )
 _DATE: Final = re.compile(r"(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./]")
 
-_POSIX: Final = re.compile(
-    r"(?<![\w.~/\\-])(?:(?:/mnt)?/[A-Za-z](?=/Users/))?"
-    r"/(?:home|Users)/(?!Shared\b)(?!Public\b)[^/\s\"'`<>|:*?\\;,(){}\[\]&$=]{1,64}+"
-    r"|(?<=file://)/(?:home|Users)/(?!Shared\b)[^/\s\"'`<>|:*?\\;,(){}\[\]&$=]{1,64}+"
-    r"|(?<![\w.~/\\-])/root(?![\w.-])"
+_POSIX: Final = re.compile(  # by its first slash, which is quick to find
+    r"/(?:(?<![\w.~/\\-]/)(?:(?:mnt/)?[A-Za-z](?=/Users/)/)?"
+    r"(?:home|Users)/(?!Shared\b)(?!Public\b)[^/\s\"'`<>|:*?\\;,(){}\[\]&$=]{1,64}+"
+    r"|(?<=file:///)(?:home|Users)/(?!Shared\b)[^/\s\"'`<>|:*?\\;,(){}\[\]&$=]{1,64}+"
+    r"|(?<![\w.~/\\-]/)root(?![\w.-]))"
 )
 _WINDOWS: Final = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]:([\\/]{1,4})(?:Users|Documents and Settings)\1"
@@ -45,11 +44,18 @@ _WINDOWS: Final = re.compile(
 
 
 def emails(text: str) -> Iterator[Span]:
-    """E-mail addresses."""
-    if "@" in text:
-        for found in _EMAIL.finditer(text):
-            if found[1].lower() not in _NOBODY:
-                yield Span(found.start(), found.end(), "pii")
+    """E-mail addresses. Each is read from its mark: the host first, then the user backwards."""
+    mark = last = 0
+    for host in _HOST.finditer(text):
+        at = host.start()
+        mark = max(mark, text.rfind("@", mark, at) + 1)
+        user = _USER.match(text[mark:at][::-1])
+        start = at - user.end() if user is not None else at
+        mark = at + 1
+        if last <= start < at:
+            last = host.end()
+            if text[start:at].lower() not in _NOBODY:
+                yield Span(start, last, "pii")
 
 
 def phones(text: str) -> Iterator[Span]:
@@ -67,22 +73,40 @@ def _is_decimal(number: str) -> bool:
     return number.count(".") == 1 and not any(mark in number for mark in " -/(")
 
 
-def home_pattern(home: str | None) -> re.Pattern[str] | None:
-    """The directory that the operator names, where it is not the start of a longer name; None for
-    no directory, or the root."""
-    directory = (home or "").rstrip("/\\")
-    if not directory or directory.endswith(":"):
-        return None
-    return re.compile(rf"(?<![\w.~/\\-]){re.escape(directory)}(?![\w-])(?!\.\w)")
+class Home:
+    """The home directory that the operator names."""
+
+    def __init__(self, path: str | None) -> None:
+        directory = (path or "").rstrip("/\\")
+        named = directory and not directory.endswith(":")  # else it is none, or the root
+        self._directory = directory if named else None
+        written = re.escape(directory)
+        self._pattern = re.compile(rf"(?<![\w.~/\\-]){written}(?![\w-])(?!\.\w)")
+        self.named = self._directory is not None
+
+    def is_in(self, text: str) -> bool:
+        """Whether it is in the text, even as the start of a longer name."""
+        return self._directory is not None and self._directory in text
+
+    def spans(self, text: str) -> list[Span]:
+        """Where it is, and not the start of a longer name."""
+        return _each(self._pattern, text) if self.is_in(text) else []
 
 
-def homes(text: str, configured: re.Pattern[str] | None) -> Iterator[Span]:
-    """Home directories of any user on Linux, macOS and Windows, and the configured one."""
-    patterns = [configured] if configured is not None else []
-    if "/home/" in text or "/Users/" in text or "/root" in text:
-        patterns.append(_POSIX)
-    if ":" in text and ("\\" in text or "/" in text):
-        patterns.append(_WINDOWS)
-    for pattern in patterns:
-        for found in pattern.finditer(text):
-            yield Span(found.start(), found.end(), "home")
+def posix_homes(text: str) -> list[Span]:
+    """Home directories of any user on Linux and macOS."""
+    return _each(_POSIX, text)
+
+
+def windows_homes(text: str) -> list[Span]:
+    """Home directories of any user on Windows."""
+    return _each(_WINDOWS, text) if may_have_drive(text) else []
+
+
+def may_have_drive(text: str) -> bool:
+    """Whether there is what a path on Windows needs."""
+    return ":" in text and ("\\" in text or "/" in text)
+
+
+def _each(pattern: re.Pattern[str], text: str) -> list[Span]:
+    return [Span(*found.span(), "home") for found in pattern.finditer(text)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 Kind = Literal["secret", "pii", "home"]
@@ -25,8 +25,10 @@ class Span(NamedTuple):
     kind: Kind
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merged(spans: Sequence[Span]) -> list[Span]:
     """In order and without overlaps; where spans overlap, the strictest kind takes all of them."""
+    if len(spans) < 2:
+        return [span for span in spans if span.end > span.start]
     ordered: list[Span] = []
     for span in sorted(spans):
         if ordered and span.start < ordered[-1].end:
@@ -40,6 +42,9 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 def replaced(text: str, spans: Sequence[Span]) -> str:
     """The text with its `merged` spans replaced."""
+    if len(spans) == 1:
+        (start, end, kind) = spans[0]
+        return f"{text[:start]}{REPLACEMENT[kind]}{text[end:]}"
     pieces: list[str] = []
     at = 0
     for start, end, kind in spans:

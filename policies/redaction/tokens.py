@@ -7,13 +7,12 @@ reaches its end for sure or can start only once in a run of its characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hookbus.policies.redaction.spans import Span
-from hookbus.policies.redaction.words import places
 
-_VENDORS: Final = {
+VENDORS: Final = {
     "AKIA": r"AKIA[A-Z0-9]{16,}+",  # cloud access key ids
     "ASIA": r"ASIA[A-Z0-9]{16,}+",
     "ABIA": r"ABIA[A-Z0-9]{16,}+",
@@ -63,10 +62,10 @@ _VENDORS: Final = {
 _EDGE: Final = {"eyJ": r"(?<![\w-])"}
 """A JWT needs a dot after an endless run: it may start only where a run starts."""
 
-_COMPILED: Final = tuple(
-    (needed, re.compile(_EDGE.get(needed, r"(?<![A-Za-z0-9])") + pattern))
-    for needed, pattern in _VENDORS.items()
-)
+_COMPILED: Final = {
+    needed: re.compile(_EDGE.get(needed, r"(?<![A-Za-z0-9])") + pattern)
+    for needed, pattern in VENDORS.items()
+}
 
 _PEM: Final = re.compile(
     r"-{4,5} ?BEGIN [A-Z0-9 ]{0,48}?(?:KEY|CERTIFICATE|MESSAGE|BLOCK|REQUEST|CRL|PARAMETERS|PKCS7"
@@ -79,7 +78,7 @@ _SCHEME: Final = re.compile(
     r"(?<![\w-])(?:(bearer)|(basic|token|api-?key|negotiate)|(digest))[ \t]{1,8}",
     re.IGNORECASE,
 )
-_SCHEMES: Final = ("bearer", "basic", "token", "api-key", "apikey", "negotiate", "digest")
+SCHEMES: Final = ("bearer", "basic", "token", "api-key", "apikey", "negotiate", "digest")
 _CREDENTIAL: Final = re.compile(r"[\w.~+/=:-]++")
 _PLAIN: Final = re.compile(r"[A-Za-z]?[a-z]*+(?:[-/][a-z]++)*+[.:,-]*+")
 _DIGEST: Final = re.compile(
@@ -87,11 +86,11 @@ _DIGEST: Final = re.compile(
 )
 
 
-def tokens(text: str) -> Iterator[Span]:
-    """Tokens of vendors, and JWTs."""
-    for needed, pattern in _COMPILED:
+def tokens(text: str, vendors: Iterable[str]) -> Iterator[Span]:
+    """Tokens of these `VENDORS`, and JWTs."""
+    for needed in vendors:
         if needed in text:
-            for found in pattern.finditer(text):
+            for found in _COMPILED[needed].finditer(text):
                 yield Span(found.start(), found.end(), "secret")
 
 
@@ -111,10 +110,11 @@ def pem(text: str) -> Iterator[Span]:
         yield Span(begin.start(), at, "secret")
 
 
-def schemes(text: str, lowered: str) -> Iterator[Span]:
+def schemes(text: str, places: Iterable[int]) -> Iterator[Span]:
     """Credentials after the name of an HTTP authentication scheme, wherever they are. A plain word
-    after it is prose ("basic usage"), if it isn't long."""
-    for place in places(lowered, _SCHEMES):
+    after it is prose ("basic usage"), if it isn't long. `places` is where one of the `SCHEMES` may
+    start."""
+    for place in places:
         found = _SCHEME.match(text, place)
         if found is None:
             continue

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from operator import is_
 from typing import Any, Final
 
-from hookbus.codecs.strict import Limits, encode, parse
+from hookbus.codecs.strict import Limits, parse
 from hookbus.codecs.verdict import Refusal
 from hookbus.policies.redaction.contract import Redacts
-from hookbus.policies.redaction.names import names_credential
+from hookbus.policies.redaction.names import names_credential, rule_of
 from hookbus.policies.redaction.spans import SECRET
 
 _LIMITS: Final = Limits(max_depth=64)
@@ -18,17 +18,21 @@ _NAME_KEYS: Final = ("name", "key", "header", "field", "variable", "Name", "Key"
 _VALUE_KEYS: Final = frozenset(("value", "Value", "values", "default"))
 _NAME: Final = re.compile(r"[\w.-]{1,128}")
 _FLAG: Final = re.compile(r"--?[A-Za-z][\w-]{1,64}")
+_OPENING: Final = ("{", "[")
+_CLOSING: Final = ("}", "]")
 
 
 def redacted(tree: Any, reader: Redacts) -> Any:
-    """The tree, redacted, in the same shape."""
+    """The tree, redacted, in the same shape; it shares with the tree what stays as it was."""
     if isinstance(tree, str):
         return reader.text(tree)
+    if tree is None or tree is True or tree is False:
+        return tree
     if isinstance(tree, dict):
         return _object(tree, reader)
     if isinstance(tree, list):
         return _array(tree, reader)
-    if isinstance(tree, int | float) and not isinstance(tree, bool):
+    if isinstance(tree, int | float):
         return SECRET if reader.number_is_secret(tree) else tree
     return tree
 
@@ -36,14 +40,23 @@ def redacted(tree: Any, reader: Redacts) -> Any:
 def _object(tree: dict[str, Any], reader: Redacts) -> dict[str, Any]:
     """The properties of a JSON Schema are named like what they ask for, and are no credentials."""
     named = _names_a_credential(tree)
-    made: dict[str, Any] = {}
+    made = tree
     for key, value in tree.items():
+        if value is None:
+            continue
+        rule = rule_of(key)
         if key == "properties" and isinstance(value, dict) and _are_schemas(value):
-            made[key] = {name: redacted(schema, reader) for name, schema in value.items()}
-        elif value is not None and (names_credential(key, value) or (named and key in _VALUE_KEYS)):
-            made[key] = SECRET
+            new: Any = {name: redacted(schema, reader) for name, schema in value.items()}
+        elif (rule is not None and rule.takes(value)) or (named and key in _VALUE_KEYS):
+            new = SECRET
+        elif isinstance(value, str):
+            new = reader.text(value)
         else:
-            made[key] = redacted(value, reader)
+            new = redacted(value, reader)
+        if new is not value:
+            if made is tree:
+                made = tree.copy()
+            made[key] = new
     return made
 
 
@@ -75,7 +88,7 @@ def _array(tree: list[Any], reader: Redacts) -> list[Any]:
     for index, item in enumerate(tree):  # headers as pairs of a name and a value
         if _is_pair(item) and item[1] is not None and names_credential(item[0], item[1]):
             made[index] = [made[index][0], SECRET]
-    return made
+    return tree if all(map(is_, made, tree)) else made
 
 
 def _is_pair(item: Any) -> bool:
@@ -95,24 +108,9 @@ def _texts(tree: list[str], reader: Redacts) -> list[str]:
     return made
 
 
-def embedded(text: str, tree: Callable[[Any], Any], plain: Callable[[str], str]) -> str:
-    """A text that is a JSON object or array, redacted as such; any other by `plain`."""
-    found = _parsed(text)
-    if found is None:
-        return plain(text)
-    made = tree(found)
-    return text if made == found else encode(made).decode()
-
-
-def is_tree(text: str) -> bool:
-    """Whether a text is a JSON object or array."""
-    return _parsed(text) is not None
-
-
-def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
-    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]"):
-        return None
-    if text.startswith("[REDACTED:"):
+def embedded(text: str) -> dict[str, Any] | list[Any] | None:
+    """The JSON object or array that a text is, None for any other text."""
+    if text[:1] not in _OPENING or text[-1:] not in _CLOSING or text.startswith("[REDACTED:"):
         return None
     try:
         found = parse(text.encode(), _LIMITS)

@@ -32,18 +32,30 @@ _CALLED: Final = re.compile(
 
 
 def urls(text: str) -> Iterator[Span]:
-    """The credentials in the URLs of a text; scheme, host and the rest of the path stay."""
-    if "://" in text:
-        for found in _URL.finditer(text):
-            yield from _user(found)
-            yield from _path(found)
-    if "=" in text and ("?" in text or "&" in text or "#" in text):
-        for found in _QUERY.finditer(text):
-            name = found[1].lower()
-            if name in _PARAMETERS and _NOT_SECRET.fullmatch(found[2]):
-                continue
-            if name in _PARAMETERS or names_credential(found[1], found[2]):
-                yield Span(found.start(2), found.end(2), "secret")
+    """The credentials before the host and in the path of URLs; scheme, host and the rest of the
+    path stay."""
+    for found in _URL.finditer(text):
+        yield from _user(found)
+        yield from _path(found)
+
+
+def may_have_query(text: str) -> bool:
+    """Whether there is what a query needs."""
+    return "=" in text and ("?" in text or "&" in text or "#" in text)
+
+
+def queries(text: str) -> Iterator[Span]:
+    """The credentials in the query or fragment of URLs, and of what is left of one."""
+    if not may_have_query(text):
+        return
+    for found in _QUERY.finditer(text):
+        name, value = found.groups()
+        if name.lower() in _PARAMETERS:
+            secret = _NOT_SECRET.fullmatch(value) is None
+        else:
+            secret = names_credential(name, value)
+        if secret:
+            yield Span(found.start(2), found.end(2), "secret")
 
 
 def _user(found: re.Match[str]) -> Iterator[Span]:
