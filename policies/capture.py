@@ -16,7 +16,7 @@ from hookbus.policies.part_views import Visit, compile_visit
 from hookbus.policies.parts import Cut, cut_part
 from hookbus.policies.plan import REASON, Step, compile_plan
 from hookbus.policies.redacted_elicitation import redacted_body
-from hookbus.policies.redacted_plan import compile_redaction
+from hookbus.policies.redacted_plan import compile_redaction, part_with
 from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection, view
 
@@ -50,7 +50,11 @@ _STREAMED: Final[Mapping[str, str]] = {"turn.progress": "delta", "tool.progress"
 """Messages that come in pieces: what is split over the pieces can't be found in one of them."""
 _CHANGES: Final = ("task", "workspace")
 _METADATA: Final = Cut("metadata")
-_BODIES: Final[tuple[Literal["request", "result"], ...]] = ("request", "result")
+_BODIES: Final[Mapping[str, Literal["request", "result"]]] = {
+    "user.elicitation.request": "request",
+    "user.elicitation.result": "result",
+}
+"""The members that hold the bodies of elicitations."""
 
 
 class Rewriter:
@@ -132,16 +136,17 @@ class Rewriter:
         return made
 
     def _redact(self, event: Mapping[str, Any], note: FormNote | None) -> dict[str, Any]:
-        kept = {name: value for name, value in event.items() if name != "extensions"}
+        body = _body_of(event)
+        plain = event if body is None else _without_body(event, body)
         withheld: list[str] = []
-        made: dict[str, Any] = self._redactions[event["type"]](kept, "", withheld)
+        made: dict[str, Any] = self._redactions[event["type"]](plain, "", withheld)
         gaps = [(at, REASON) for at in withheld]
         if foreign(event):
             gaps.append(("/extensions", REASON))
         gaps += _without_no_op(made)
         _without_pieces(event, made)
-        if self._redactor is not None:
-            _with_body(event, made, note, self._redactor)
+        if body is not None and self._redactor is not None:
+            _with_body(event, made, body, note, self._redactor)
         if note is not None and note.fault is not None:
             gaps.append((note.at, note.fault))
         _note(made, gaps)
@@ -176,27 +181,39 @@ def _without_pieces(event: Mapping[str, Any], copy: dict[str, Any]) -> None:
         copy[member] = {**copy[member], "parts": parts}
 
 
+def _body_of(event: Mapping[str, Any]) -> Literal["request", "result"] | None:
+    """The member that holds the body of an elicitation, if the event has one."""
+    kind = _BODIES.get(event["type"])
+    return kind if kind is not None and "text" in event["elicitation"].get(kind, ()) else None
+
+
+def _without_body(
+    event: Mapping[str, Any], kind: Literal["request", "result"]
+) -> Mapping[str, Any]:
+    """The body is no text but a tree, which is redacted by itself."""
+    told = event["elicitation"]
+    return {**event, "elicitation": {**told, kind: cut_part(told[kind], _METADATA)}}
+
+
 def _with_body(
-    event: Mapping[str, Any], copy: dict[str, Any], note: FormNote | None, redactor: Redacts
+    event: Mapping[str, Any],
+    copy: dict[str, Any],
+    kind: Literal["request", "result"],
+    note: FormNote | None,
+    redactor: Redacts,
 ) -> None:
-    """The body of an elicitation is no text but a tree; one that doesn't conform, or that nobody
-    judged, is withheld."""
-    for kind in _BODIES:
-        if event["type"] != f"user.elicitation.{kind}":
-            continue
-        part = event["elicitation"].get(kind)
-        if part is None or "text" not in part:
-            return
-        if note is None or note.fault is not None:
-            made = cut_part(part, _METADATA)
-        else:
-            text = redacted_body(kind, part["text"], note.form, redactor)
-            made = {**copy["elicitation"][kind], "text": text}
-        copy["elicitation"] = {**copy["elicitation"], kind: made}
+    """A body that doesn't conform, or that nobody judged, is withheld: it has gone already."""
+    if note is None or note.fault is not None:
+        return
+    part = event["elicitation"][kind]
+    text = redacted_body(kind, part["text"], note.form, redactor)
+    copy["elicitation"] = {**copy["elicitation"], kind: part_with(part, text)}
 
 
 def _note(copy: dict[str, Any], new: list[tuple[str, str]]) -> None:
     """Add the gaps, as (pointer, reason), that the copy doesn't have yet."""
+    if not new:
+        return
     gaps = copy.get("gaps", [])
     known = {(gap["path"], gap["reason"]) for gap in gaps}
     missing = [{"path": at, "reason": reason} for at, reason in new if (at, reason) not in known]
