@@ -19,6 +19,9 @@ SIX_TYPES: Final = (
     "user.elicitation.result",
 )
 
+SESSIONS: Final = 64
+_MARKS: Final = (b"evt-", b"ses-", b"refund", b" the ", b"file has", b"twice")
+"""What the sessions differ in: ids, and at least one word of each text."""
 _SESSION: Final = Path(__file__).parent.with_name("demo_session.jsonl")
 
 
@@ -41,3 +44,14 @@ def padded_mix(size: int = 10_000) -> list[bytes]:
                     part["text"] = (part["text"] + " ") * (size // (len(part["text"]) + 1) + 1)
         padded.append(encode(event))
     return padded
+
+
+def sessions(events: list[bytes]) -> list[bytes]:
+    """These events of one session, and those of others with other ids and texts."""
+    made: list[bytes] = []
+    for number in range(SESSIONS):
+        for event in events:
+            for mark in _MARKS:
+                event = event.replace(mark, mark + str(number).encode())
+            made.append(event)
+    return made

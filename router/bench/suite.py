@@ -13,7 +13,7 @@ import orjson
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
 from hookbus.router import build
-from hookbus.router.bench.events import padded_mix, six_type_mix
+from hookbus.router.bench.events import padded_mix, sessions, six_type_mix
 from hookbus.router.bench.timing import Result, Work, compare
 from hookbus.router.config_file import parse
 from hookbus.router.pipeline import Pipeline
@@ -28,7 +28,10 @@ routes:
   presence: {topic: presence, capture: metadata, content: {default: omit}}
 dead_letters: {topic: dead}
 """
-
+_REDACTING: Final = _CONFIG.replace(
+    "dead_letters:",
+    "  review: {topic: review, capture: redacted, redact: true}\ndead_letters:",
+)
 
 _ONE_ROUTE: Final = """
 bus: {{sqlite: {{path: unused.db}}}}
@@ -56,18 +59,16 @@ def pipeline() -> list[Result]:
 
 
 def redact() -> list[Result]:
-    """One record in, one redacted copy out, against one at metadata, and one at redacted that needs
-    no pipeline because the event says that it is redacted."""
+    """One record in, four copies out: those of the pipeline, and a redacted one. Events of many
+    sessions, because what short texts became is remembered for a while."""
+    mixes = {name: sessions(events) for name, events in _mixes("redact").items()}
     return [
         compare(
             name,
-            _copying(events, "redacted, redact: true", "full"),
-            {
-                "metadata copy": _copying(events, "metadata", "full"),
-                "redacted event, passed on": _copying(events, "redacted", "redacted"),
-            },
+            _stepping(events, _REDACTING, copies=4),
+            {**_references(events), "metadata copy": _copying(events, "metadata", "full")},
         )
-        for name, events in _mixes("redact").items()
+        for name, events in mixes.items()
     ]
 
 
