@@ -7,7 +7,7 @@ TEST = .venv-test/bin
 PARALLEL = -n 2 --dist loadgroup
 FOLDERS = router codecs policies schemas
 
-.PHONY: demo test test-kafka chaos docs lint types format lock clean
+.PHONY: demo test test-kafka chaos docs lint types format lock rules clean
 
 demo: .venv-demo/installed
 	@.venv-demo/bin/hookbus demo
@@ -52,6 +52,14 @@ lock:
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOCK) --extra traces pyproject.toml -o deploy/container/requirements.lock
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | $(LOCK) - -o deploy/container/build.lock
+
+# The rules of Prometheus as the Prometheus operator takes them; a test fails while they differ.
+RULES = deploy/kubernetes/monitoring/prometheusrule.yaml
+rules:
+	@printf '%s\n' '# deploy/prometheus/rules.yml as a custom resource, made by `make rules`.' \
+	  'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' \
+	  '  name: hookbus' '  labels: {app.kubernetes.io/name: hookbus}' 'spec:' >$(RULES)
+	@sed -n '/^groups:/,$$p' deploy/prometheus/rules.yml | sed 's/^./  &/' >>$(RULES)
 
 .venv-demo/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hookbus needs Python 3.11 or newer; choose one with PYTHON=")'

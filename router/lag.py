@@ -31,14 +31,23 @@ class Lag:
         self._shown: dict[str, frozenset[Partition]] = {}
 
     async def show(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set."""
-        while not stop.is_set():
+        """Until `stop` is set, even while the bus keeps it waiting for an answer."""
+        showing = asyncio.create_task(self._show())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({showing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if showing.done():
+                await showing  # it ends by a fault alone
+        finally:
+            showing.cancel()
+            stopping.cancel()
+            await asyncio.wait({showing, stopping})
+
+    async def _show(self) -> None:
+        while True:
             for loop, reader in self._readers().items():
                 await self._measure(loop, reader)
-            try:
-                await asyncio.wait_for(stop.wait(), _INTERVAL)
-            except TimeoutError:
-                continue
+            await asyncio.sleep(_INTERVAL)
 
     def forget(self, loop: str) -> None:
         """The loop has left its group."""

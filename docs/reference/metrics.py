@@ -45,9 +45,9 @@ _MOST: Final = 40
 
 
 def page() -> str:
-    registry = CollectorRegistry()
-    Metrics(registry, parse(_CONFIG), build.known_types(), _VERSION)
-    ReloadMetrics(registry)
+    registry, config = CollectorRegistry(), parse(_CONFIG)
+    Metrics(registry, config, build.known_types(), _VERSION)
+    ReloadMetrics(registry).show(config)
     WorkerMetrics(registry).show(["router-<n>", "sinks"], ["router", "sink:<sink>"])
     ours = [one for one in registry._collector_to_names if not isinstance(one, ProcessCollector)]
     collectors = sorted(ours, key=lambda one: one._name)

@@ -13,6 +13,7 @@ from hookbus.router import build
 from hookbus.router.config_file import parse
 from hookbus.router.metrics import Metrics
 from hookbus.router.progress import Progress
+from hookbus.router.reload import ReloadMetrics
 from hookbus.router.types import Partition, Record
 from tests.corpus import events
 
@@ -111,3 +112,18 @@ def test_the_process_shows_its_memory_its_cpu_time_and_its_start():
     registry, _ = started()
     names = ("resident_memory_bytes", "cpu_seconds_total", "start_time_seconds")
     assert all(float(series(registry)[f"process_{name}"]) > 0 for name in names)
+
+
+def test_the_loops_that_are_shown_as_asked_for_are_those_of_the_running_configuration():
+    """Also those that no process runs, and no longer those that a reload took away."""
+    registry = CollectorRegistry()
+    metrics = ReloadMetrics(registry)
+
+    def shown():
+        return {name for name in series(registry) if name.startswith("hookbus_config_loop")}
+
+    sink = 'hookbus_config_loop{loop="sink:com.example.siem"}'
+    metrics.show(CONFIG)
+    assert shown() == {'hookbus_config_loop{loop="router"}', sink}
+    metrics.show(msgspec.structs.replace(CONFIG, routes={}))
+    assert shown() == {sink}

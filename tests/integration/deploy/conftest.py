@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.integration.deploy import image as images
+from tests.integration.deploy.broker import running
 from tests.integration.deploy.image import Image, build, clone, python
-from tests.integration.deploy.sandbox import Sandbox, unavailable
+from tests.integration.deploy.sandbox import Process, Root, Sandbox, unavailable
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,19 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def image(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Image:
+def base(sandbox: Sandbox) -> Root:
+    """This machine, with a Python that has nothing but pip."""
+    return images.base(sandbox)
+
+
+@pytest.fixture(scope="session")
+def image(sandbox: Sandbox, base: Root, tmp_path_factory: pytest.TempPathFactory) -> Image:
     """The container image of what is committed."""
-    return build(sandbox, clone(tmp_path_factory.mktemp("build") / "clone"))
+    return build(sandbox, base, clone(tmp_path_factory.mktemp("build") / "clone"))
+
+
+@pytest.fixture(scope="module")
+def kafka(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A broker at `kafka:9092`, or what stands in for it."""
+    with running(sandbox, tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

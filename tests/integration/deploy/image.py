@@ -76,20 +76,19 @@ def clone(folder: Path) -> Path:
     return folder
 
 
-def build(sandbox: Sandbox, checkout: Path) -> Image:
-    """Carry out the container file of a checkout."""
+def build(sandbox: Sandbox, base: Root, checkout: Path) -> Image:
+    """Carry out the container file of a checkout, on something in place of its base."""
     seen = checkout.with_name("context")
     for path in context(checkout):
         (seen / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(checkout / path, seen / path)
-    base = _base(sandbox)
     done: dict[str, Image] = {}
     for stage in stages(checkout / "deploy/container/Dockerfile"):
         done[stage.name] = _stage(sandbox, stage, base, seen, done)
     return done[stage.name]
 
 
-def _base(sandbox: Sandbox) -> Root:
+def base(sandbox: Sandbox) -> Root:
     """In place of the base image: this machine, with a Python that has nothing but pip."""
     root = sandbox.root("base")
     root.build([python(), "-m", "venv", str(Path(_BASE).parent)], {"PATH": _SYSTEM})

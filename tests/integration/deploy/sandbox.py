@@ -106,11 +106,12 @@ class Root:
         script = 'mkdir -p "$1"; if [ -d "$0" ]; then cp -a "$0/." "$1"; else cp -a "$0" "$1"; fi'
         self.script(script, str(source), str(self.path(target)))
 
-    def build(self, command: Sequence[str], env: Mapping[str, str], cwd: str = "/") -> None:
-        """Run a command as root with the machine's network, and expect it to succeed."""
+    def build(self, command: Sequence[str], env: Mapping[str, str], cwd: str = "/") -> str:
+        """Run a command as root with the machine's network, and expect it to succeed; returns what
+        it says."""
         given = {**_registry_settings(), **env}
         inside = ["env", f"--chdir={cwd}", "--ignore-environment", *_assignments(given), *command]
-        run(inside, [*self._sandbox.enter("mount"), "chroot", str(self.seen)])
+        return run(inside, [*self._sandbox.enter("mount"), "chroot", str(self.seen)])
 
     @contextlib.contextmanager
     def start(
@@ -203,10 +204,14 @@ class Process:
         until(lambda: not self.running or condition(), lambda: self.stderr)
         assert self.running, self.stderr
 
-    def stop(self, patience: float = 60.0) -> int:
-        """Ask it to end, as engines do, and return its exit code."""
-        self.signal(signal.SIGTERM)
+    def wait(self, patience: float = 60.0) -> int:
+        """Its exit code."""
         return self._popen.wait(patience)
+
+    def stop(self, patience: float = 60.0) -> int:
+        """Ask it to end, as engines do; returns its exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait(patience)
 
     def kill(self) -> None:
         if self.first is not None:
@@ -223,12 +228,13 @@ class Process:
         return int(children.split()[0]) if children else None
 
 
-def run(command: Sequence[str], entry: Sequence[str] = ()) -> None:
-    """Run a command to its end and expect it to succeed; what it says is shown if it doesn't."""
+def run(command: Sequence[str], entry: Sequence[str] = ()) -> str:
+    """Run a command to its end and expect it to succeed; returns what it says."""
     done = subprocess.run(
         [*entry, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert done.returncode == 0, f"{command}: {done.stdout[-4000:]}"
+    return done.stdout
 
 
 def _registry_settings() -> dict[str, str]:
