@@ -8,7 +8,7 @@ The schemas are our own documents, so the source that is put together here is ou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from keyword import iskeyword
 from typing import Any
 
@@ -41,6 +41,13 @@ class Expressions:
             **{f"_format_{_word(name)}": check for name, check in formats.items()},
         }
         self._schemas = schemas
+        self._present: frozenset[str] = frozenset()
+
+    def about(self, schema: Schema, required: Iterable[str]) -> str:
+        """The expression that `schema` accepts the Struct `self`, which has the `required` members
+        for sure."""
+        self._present = frozenset(f"self.{attribute(member)}" for member in required)
+        return self.of(schema, "self")
 
     def of(self, schema: Schema | bool, value: str) -> str:
         """The expression that `schema` accepts what the expression `value` gives."""
@@ -103,6 +110,8 @@ class Expressions:
     def _member(self, value: str, schema: Schema | bool) -> str:
         if schema is False:
             return f"{value} is UNSET"
+        if value in self._present:
+            return self.of(schema, value)
         return f"{value} is UNSET or ({self.of(schema, value)})"
 
 

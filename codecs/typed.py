@@ -103,7 +103,7 @@ class Types:
             members |= dict.fromkeys((shape.banned | shape.required) - members.keys(), Raw)
         if len({attribute(name) for name in members}) < len(members):
             raise TypeError("two members of one Python name")
-        expression = self._expressions.of({"allOf": shape.rest}, "self")
+        expression = self._expressions.about({"allOf": shape.rest}, shape.required)
         namespace = {} if expression == "True" else {"__post_init__": self._check(expression)}
         return defstruct(
             "Derived",
