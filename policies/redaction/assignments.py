@@ -117,16 +117,16 @@ def _value(text: str, lower: str, found: re.Match[str]) -> Span | None:
         span = _header(text, at)
         if span is not None:
             return span
-    span = _bracketed(text, at, named='"' in found[2] or "'" in found[2])
-    if span is not None:
-        return span
+    if text[at : at + 1] in ("{", "["):
+        span = _bracketed(text, at, named='"' in found[2] or "'" in found[2])
+        if span is not None:
+            return span
     value = extent(text, at)
     if value is None or value.end == value.start:
         return None
     content = text[value.start : value.end]
-    next_line = "\n" in text[found.end() : at]
-    if next_line and not value.quoted and _KEY.match(text, at):
-        return None
+    if not value.quoted and "\n" in text[found.end() : at] and _KEY.match(text, at):
+        return None  # a name on the next line
     if _says_nothing(rule, content, flag=by == "", quoted=value.quoted):
         return None
     return Span(value.start, value.end, "secret")
@@ -146,7 +146,7 @@ def _name_start(text: str, lower: str, at: int) -> int:
 def _bracketed(text: str, at: int, *, named: bool) -> Span | None:
     """An object or array as the value of a quoted name; of a bare one, a list or a JSON object
     within its line."""
-    if text.startswith("[REDACTED:", at) or text[at : at + 1] not in ("{", "["):
+    if text.startswith("[REDACTED:", at):
         return None
     if named:
         return Span(at, bracketed(text, at), "secret")

@@ -13,16 +13,18 @@ _USER: Final = re.compile(r"[\w.%+'-]*+")
 _NOBODY: Final = frozenset(("git", "hg", "svn"))
 """Users of remote repositories: `git@host:path` is an address of no person."""
 
-_SEPARATOR: Final = r"[ ./-]"
-_PHONE: Final = re.compile(
-    r"(?<![\w+.])(?:"
-    r"\+\d{1,3}(?:[ .-]?\(\d{1,5}\))?(?:[ ./-]{0,2}\d){5,13}"
-    r"|00[1-9]\d{0,2}(?:[ ./-]{0,2}\d){7,12}"
-    r"|(?:1[ .-])?(?:\([2-9]\d{2}\)[ .-]?\d{3}[ .-]|[2-9]\d{2}([ .-])\d{3}\1)\d{4}"
+_PHONE: Final = re.compile(  # by its first character, which is quick to find
+    r"[+(0-9](?<![\w+.][+(0-9])(?:"
+    r"(?<=\+)\d{1,3}(?:[ .-]?\(\d{1,5}\))?(?:[ ./-]{0,2}\d){5,13}"
+    r"|(?<=0)0[1-9]\d{0,2}(?:[ ./-]{0,2}\d){7,12}"
+    r"|(?<=1)[ .-](?:\([2-9]\d{2}\)[ .-]?\d{3}[ .-]|[2-9]\d{2}([ .-])\d{3}\1)\d{4}"
+    r"|(?<=\()[2-9]\d{2}\)[ .-]?\d{3}[ .-]\d{4}"
+    r"|(?<=[2-9])\d{2}([ .-])\d{3}\2\d{4}"
     r")(?![\w-])(?!\.\d)"
 )
+_CALLS: Final = ("phone", "tel", "mobile", "cell", "fax", "call", "sms", "whatsapp")
 _CALLED: Final = re.compile(
-    r"(?<![A-Za-z])(?:phone|tel|telephone|mobile|cell|fax|call|sms|whatsapp)"
+    rf"(?<![A-Za-z])(?:telephone|{'|'.join(_CALLS)})"
     r"(?:[ _-]?(?:number|no|nr|me|us|at|on)){0,2}[ .:=\"']{1,5}"
     r"(\+?\(?\d(?:[ ()./-]{0,2}\d){6,14})(?![\w-])",
     re.IGNORECASE,
@@ -58,12 +60,16 @@ def emails(text: str) -> Iterator[Span]:
                 yield Span(start, last, "pii")
 
 
-def phones(text: str) -> Iterator[Span]:
+def phones(text: str, lower: str) -> Iterator[Span]:
     """Telephone numbers: international ones, North American ones in groups, and whatever has at
-    least seven digits after a word such as `tel`. Bare digits are no telephone number."""
+    least seven digits after a word such as `tel`. Bare digits are no telephone number.
+
+    `lower` is the text in lower case."""
     for found in _PHONE.finditer(text):
         if not _is_decimal(found[0]):
             yield Span(found.start(), found.end(), "pii")
+    if text.isascii() and not any(word in lower for word in _CALLS):
+        return
     for found in _CALLED.finditer(text):
         if not _DATE.match(found[1]):
             yield Span(found.start(1), found.end(1), "pii")

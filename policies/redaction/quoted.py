@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 _OPEN: Final = re.compile(r"(\\{0,16})([\"'`])")
 _QUOTES: Final = {mark: re.compile(rf"(\\*+){mark}") for mark in "\"'`"}
+_MARKS: Final = ("\\", '"', "'", "`")
 _TRIPLE: Final = ('"""', "'''")
 _LINE: Final = re.compile(r"[^\r\n]*+")
 _BARE: Final = re.compile(
@@ -34,12 +35,13 @@ class Extent(NamedTuple):
 
 def extent(text: str, at: int) -> Extent | None:
     """The value that starts at `at`, None if there is none."""
-    if (triple := text[at : at + 3]) in _TRIPLE:
-        end = text.find(triple, at + 3)
-        return Extent(at + 3, end if end >= 0 else len(text), True)
-    opening = _OPEN.match(text, at)
-    if opening is not None:
-        return Extent(opening.end(), _closing(text, opening), True)
+    if text[at : at + 1] in _MARKS:
+        if (triple := text[at : at + 3]) in _TRIPLE:
+            end = text.find(triple, at + 3)
+            return Extent(at + 3, end if end >= 0 else len(text), True)
+        opening = _OPEN.match(text, at)
+        if opening is not None:
+            return Extent(opening.end(), _closing(text, opening), True)
     bare = _BARE.match(text, at)
     return None if bare is None else Extent(at, bare.end(), False)
 

@@ -49,7 +49,7 @@ _DETECTORS: Final[Mapping[int, Callable[[str, Seen], Iterable[Span]]]] = {
     looks.HOME: lambda text, seen: posix_homes(text),
     looks.DRIVE: lambda text, seen: windows_homes(text),
     looks.EMAIL: lambda text, seen: emails(text),
-    looks.NUMBER: lambda text, seen: phones(text),
+    looks.NUMBER: lambda text, seen: phones(text, seen.lower),
 }
 _PERSONAL: Final = looks.EMAIL | looks.NUMBER
 _SECRETS: Final = looks.ALL & ~_PERSONAL
