@@ -10,7 +10,7 @@ import pytest
 from hookbus.router.config_file import load
 from hookbus.router.units import Duration
 from tests.deploy.containerfile import ROOT
-from tests.deploy.unitfile import FILE, command, installation, settings
+from tests.deploy.unitfile import FILE, installation, settings
 
 CONFIG = load(ROOT / "deploy/systemd/hookbus.yaml")
 UNIT = settings()
@@ -32,12 +32,10 @@ def test_the_service_has_time_to_settle_before_it_is_killed():
     assert Duration.parse(UNIT["TimeoutStopSec"][0]) > CONFIG.shutdown_grace + 10
 
 
-def test_a_wrong_configuration_is_said_once_and_not_tried_again():
-    """`plan` ends with 2 and comes first."""
-    assert UNIT["Restart"] == ["on-failure"]
-    assert UNIT["RestartPreventExitStatus"] == ["2"]
-    assert command("ExecStartPre")[1] == "plan"
-    assert command("ExecStartPre")[2:] == command("ExecStart")[2:]
+def test_a_reload_checks_the_configuration_that_is_run_before_it_asks_for_it():
+    """The one that the service is started with."""
+    (start,) = UNIT["ExecStart"]
+    assert UNIT["ExecReload"] == [start.replace(" run ", " plan "), "/bin/kill -HUP $MAINPID"]
 
 
 def test_the_credentials_are_those_that_the_configuration_refers_to():

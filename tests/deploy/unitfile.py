@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 from tests.deploy.containerfile import ROOT
@@ -17,12 +16,6 @@ def settings(path: Path = FILE) -> dict[str, list[str]]:
     for name, value in re.findall(r"^(\w+)=(.*)$", path.read_text(), re.MULTILINE):
         found.setdefault(name, []).append(value)
     return found
-
-
-def command(name: str, **variables: str) -> list[str]:
-    """The one command of a setting, with what systemd puts in place of `$MAINPID`."""
-    (line,) = settings()[name]
-    return [variables.get(word.removeprefix("$"), word) for word in shlex.split(line)]
 
 
 def installation() -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +23,11 @@ _USER = "1000:1000"
 
 
 def names(folder: Path) -> dict[str, Path]:
-    """A mount that gives the services of the Compose file their names; all share an address."""
+    """A mount that gives the services of the Compose file their names, and like an engine the host
+    its own; all share an address."""
     file = folder / "hosts"
-    file.write_text("".join(f"127.0.0.1 {name}\n" for name in ["localhost", *tree()["services"]]))
+    known = ["localhost", socket.gethostname(), *tree()["services"]]
+    file.write_text("".join(f"127.0.0.1 {name}\n" for name in known))
     return {"/etc/hosts": file}
 
 

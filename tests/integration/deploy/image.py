@@ -60,14 +60,18 @@ class Image:
         )
 
 
-def python() -> str:
-    """The interpreter that stands in for the base image: of the same version, if there is one."""
+def python() -> Path:
+    """Where the interpreter is installed that stands in for that of the base image: one of the same
+    version, if there is one."""
     version = stages()[0].base.partition(":")[2]
     name = "python" + ".".join(version.split(".")[:2])
-    found = shutil.which(name)
-    # A shim of a version manager is found even where it has nothing behind it.
-    works = found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0
-    return found if found and works else sys.executable
+    for found in filter(None, (shutil.which(name), sys.executable)):
+        # A shim of a version manager is found even where it has nothing behind it.
+        ask = [found, "-c", "import sys; print(sys.base_prefix)"]
+        done = subprocess.run(ask, capture_output=True, text=True)
+        if done.returncode == 0:
+            return Path(done.stdout.strip())
+    raise RuntimeError("there is no Python")
 
 
 def clone(folder: Path) -> Path:
@@ -91,9 +95,10 @@ def build(sandbox: Sandbox, base: Root, checkout: Path) -> Image:
 def base(sandbox: Sandbox) -> Root:
     """In place of the base image: this machine, with a Python that has nothing but pip."""
     root = sandbox.root("base")
-    root.build([python(), "-m", "venv", str(Path(_BASE).parent)], {"PATH": _SYSTEM})
-    # What stands in for /usr/local of the image may lie in a home, closed to others.
-    root.build(["chmod", "a+rx", str(Path.home())], {"PATH": _SYSTEM})
+    interpreter = "/opt/python/bin/python3"
+    library = "echo /opt/python/lib >/etc/ld.so.conf.d/python.conf && ldconfig"
+    root.build(["sh", "-c", library], {"PATH": _SYSTEM})
+    root.build([interpreter, "-m", "venv", str(Path(_BASE).parent)], {"PATH": _SYSTEM})
     return root
 
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -39,15 +40,16 @@ def unavailable() -> str | None:
 
 
 class Sandbox:
-    """A place for roots, gone at the end with all that was written there."""
+    """A place for roots, gone at the end with all that was written there. In each, /opt/python is
+    where `python` is installed, which may be in a home, and so closed to other users."""
 
-    def __init__(self, folder: Path, python: str) -> None:
+    def __init__(self, folder: Path, python: Path) -> None:
         self._folder = folder
         self._python = python
 
     def __enter__(self) -> Sandbox:
         script = (
-            f'mount -t tmpfs tmpfs "$0" && {self._python} -c "$1" && echo ready && exec cat >&2'
+            f'mount -t tmpfs tmpfs "$0" && {sys.executable} -c "$1" && echo ready && exec cat >&2'
         )
         self._holder = subprocess.Popen(
             ["unshare", "--mount", "--net", "sh", "-c", script, str(self._folder), _LOOPBACK_UP],
@@ -76,8 +78,9 @@ class Sandbox:
             'mkdir -p "$0/written" "$0/work" "$0/seen" && '
             'mount -t overlay none -o "lowerdir=$1,upperdir=$0/written,workdir=$0/work" "$0/seen"'
             ' && mount --rbind /dev "$0/seen/dev" && mount -t proc proc "$0/seen/proc"'
+            ' && mkdir -p "$0/seen/opt/python" && mount --bind "$2" "$0/seen/opt/python"'
         )
-        self.script(script, str(base), lower)
+        self.script(script, str(base), lower, str(self._python))
         return Root(self, base)
 
     def script(self, script: str, *arguments: str) -> None:
