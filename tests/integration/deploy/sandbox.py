@@ -79,6 +79,7 @@ class Sandbox:
             'mount -t overlay none -o "lowerdir=$1,upperdir=$0/written,workdir=$0/work" "$0/seen"'
             ' && mount --rbind /dev "$0/seen/dev" && mount -t proc proc "$0/seen/proc"'
             ' && mkdir -p "$0/seen/opt/python" && mount --bind "$2" "$0/seen/opt/python"'
+            ' && mount -o remount,bind,ro "$0/seen/opt/python"'
         )
         self.script(script, str(base), lower, str(self._python))
         return Root(self, base)
