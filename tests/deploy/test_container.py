@@ -68,7 +68,9 @@ def test_every_installation_is_locked_with_hashes_or_offline():
 def test_the_locks_satisfy_what_the_project_asks_for():
     """`make lock` has been run since the last change of a range."""
     project = pyproject()
-    assert unsatisfied(project["project"]["dependencies"], pins("requirements.lock")) == []
+    wanted = project["project"]["dependencies"]
+    traces = project["project"]["optional-dependencies"]["traces"]
+    assert unsatisfied([*wanted, *traces], pins("requirements.lock")) == []
     assert unsatisfied(project["build-system"]["requires"], pins("build.lock")) == []
 
 
