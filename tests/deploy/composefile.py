@@ -36,6 +36,11 @@ def mounts(service: dict[str, Any]) -> list[Mount]:
     return found
 
 
+def tmpfs(service: dict[str, Any]) -> list[str]:
+    """Where a service has memory instead of a file system."""
+    return [text.partition(":")[0] for text in service["tmpfs"]]
+
+
 def published(service: dict[str, Any]) -> dict[int, str]:
     """The ports inside, and the address of this machine that each is published at."""
     split = [text.rpartition(":") for text in service["ports"]]

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from hookbus.router.config_file import load
 from hookbus.router.units import Duration
-from tests.deploy.composefile import FILE, mounts, published, tree
+from tests.deploy.composefile import FILE, mounts, published, tmpfs, tree
 from tests.deploy.containerfile import ROOT, stages
 from tests.deploy.locks import pyproject
 
@@ -47,7 +47,7 @@ def test_a_service_can_change_nothing_but_its_volumes_and_has_no_privileges(serv
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert "/tmp" in service["tmpfs"]  # noqa: S108 - inside
+    assert "/tmp" in tmpfs(service)  # noqa: S108 - inside
     assert not {"privileged", "cap_add", "network_mode", "pid", "user"} & service.keys()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import brokers
-from tests.deploy.composefile import mounts, tree
+from tests.deploy.composefile import mounts, tmpfs, tree
 from tests.integration.deploy.sandbox import Process, Sandbox
 
 SERVICE = tree()["services"]["kafka"]
@@ -81,6 +81,6 @@ def _apache(sandbox: Sandbox, folder: Path) -> contextlib.AbstractContextManager
             **names(folder),
         },
         writable=[data],
-        tmpfs=SERVICE["tmpfs"],
+        tmpfs=tmpfs(SERVICE),
         stderr=folder / "kafka",
     )

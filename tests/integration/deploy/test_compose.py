@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookbus.router.units import Duration
-from tests.deploy.composefile import mounts, tree
+from tests.deploy.composefile import mounts, tmpfs, tree
 from tests.deploy.containerfile import ROOT
 from tests.integration.deploy.broker import names
 from tests.integration.deploy.image import Image
@@ -75,7 +75,7 @@ def test_prometheus_becomes_healthy_with_what_it_mounts(sandbox, tmp_path):
         user="65534:65534",
         mounts=seen,
         writable=writable,
-        tmpfs=service["tmpfs"],
+        tmpfs=tmpfs(service),
         stderr=tmp_path / "stderr",
     ) as process:
         process.healthy(service["healthcheck"]["test"][1:])
