@@ -20,6 +20,8 @@ from hookbus.router.units import Secret
 
 _JOURNAL_RETENTION = 30 * 86400.0
 """Seconds that forwarded failures stay readable in the journal."""
+_READ_AHEAD = 2000
+"""Records; enough to process one batch while the next is fetched."""
 
 
 def bus(config: Config, worker: int | None = None) -> Bus:
@@ -64,6 +66,13 @@ def _kafka(settings: BusConfig, suffix: str) -> KafkaBus:
             request_timeout=kafka.request_timeout,
             max_message_bytes=kafka.max_message,
             compression=kafka.compression,
+            batch_bytes=kafka.batch_size,
+            linger=kafka.linger,
+            fetch_min_bytes=kafka.fetch_min_bytes,
+            fetch_max_wait=kafka.fetch_max_wait,
+            fetch_max_bytes=kafka.fetch_max_bytes,
+            max_partition_fetch_bytes=kafka.max_partition_fetch_bytes,
+            read_ahead=max(_READ_AHEAD, 2 * settings.max_poll_records),
             group_instance_id=_instance(kafka.group_instance_id, suffix),
             exactly_once=settings.delivery == "exactly-once",
         ),

@@ -11,18 +11,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from hookbus.policies.levels import Level
+from hookbus.router.config_kafka import Kafka
+from hookbus.router.config_types import Name, Positive, Topic, default
+from hookbus.router.event_loop import EventLoop
 from hookbus.router.units import Duration, Secret, Size
-
-Positive = Annotated[int, Meta(ge=1)]
-Name = Annotated[str, Meta(min_length=1)]
-# `(?!\n)$` is the very end in Python, where `$` lets a newline pass, and in a JSON Schema, whose
-# patterns are JavaScript's and know no `\Z`.
-Topic = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,249}(?!\n)$")]
-
-
-def _default(value: Any) -> Any:
-    """A default of a type that msgspec doesn't know; it is immutable, so sharing it is safe."""
-    return field(default_factory=lambda: value)
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,7 +43,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many processes run the router loop and share its partitions; more than an ingress has
     partitions are idle. The sinks run in one more process. With 1, everything runs in one."""
-    shutdown_grace: Duration = _default(Duration(20))
+    event_loop: EventLoop = "auto"
+    """What runs the coroutines: uvloop (`pip install 'hookbus[speed]'`) or Python's own asyncio;
+    `auto` is uvloop where it is installed."""
+    shutdown_grace: Duration = default(Duration(20))
     """How long a stop may take to settle what is in hand."""
 
 
@@ -66,59 +61,11 @@ class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Between topics. On Kafka exactly-once takes transactions; SQLite always has it."""
     create_topics: CreateTopics | None = None
     """Left out, missing topics are refused."""
+    max_poll_records: Positive = 500
+    """The most records that the router settles at once."""
     group: Name = "hookbus"
     """Prefix of the consumer groups (`<group>.router`, `<group>.sink.<name>`) and of the topics
     that hookbus makes for itself."""
-
-
-class Kafka(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the cluster is reached, and what clients ask of it."""
-
-    bootstrap_servers: Name
-    """`host:port`, several separated by commas."""
-    client_id: Name = "hookbus"
-    """What brokers show in logs and quotas."""
-    security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    """The security protocol; with SSL in it the connection is TLS, with SASL there is a login."""
-    tls: KafkaTls | None = None
-    """Goes with SSL and SASL_SSL; left out, the system's authorities are trusted."""
-    sasl: Sasl | None = None
-    """The login; SASL_PLAINTEXT and SASL_SSL need it."""
-    session_timeout: Duration = _default(Duration(10))
-    """How long a process may be silent before its partitions go to others."""
-    request_timeout: Duration = _default(Duration(15))
-    """The bound on each exchange with the cluster, a publish or a transaction with all its
-    acknowledgements included."""
-    max_message: Size = _default(Size(1_000_000))
-    """The largest record to write; no larger than the brokers' `message.max.bytes`."""
-    compression: Literal["none", "gzip"] = "none"
-    """Of the batches that are written."""
-    group_instance_id: Secret | None = None
-    """Static membership: where the name of this process is, for processes with stable and unique
-    names, such as the pods of a StatefulSet, and no others; each of several `workers` adds its
-    number. Left out, membership is dynamic."""
-
-
-class KafkaTls(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """PEM files, read when a client starts. Names of brokers are always checked."""
-
-    ca_file: Name | None = None
-    """The authorities that brokers' certificates are checked against, instead of the system's."""
-    cert_file: Name | None = None
-    """The certificate of this client, with its chain, where brokers ask for one."""
-    key_file: Name | None = None
-    """Its private key, without a passphrase."""
-
-
-class Sasl(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The login to Kafka."""
-
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    """PLAIN sends the password as it is: only with SASL_SSL."""
-    username: Name
-    """Kafka's principal is `User:` and this name."""
-    password: Secret
-    """Read when a process starts."""
 
 
 class Sqlite(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -126,9 +73,9 @@ class Sqlite(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     path: Name
     """Path of the file, on a local disk."""
-    retention: Duration = _default(Duration(7 * 86400))
+    retention: Duration = default(Duration(7 * 86400))
     """Records older than this that every group has passed are deleted."""
-    max_message: Size = _default(Size(16 * 2**20))
+    max_message: Size = default(Size(16 * 2**20))
     """The largest record to write."""
 
 
@@ -189,9 +136,9 @@ class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Print each event; `{}`."""
     topic: Topic | None = None
     """Copy each record to this topic."""
-    timeout: Duration = _default(Duration(10))
+    timeout: Duration = default(Duration(10))
     """The bound on one attempt, from name resolution to the answer."""
-    deadline: Duration = _default(Duration(10))
+    deadline: Duration = default(Duration(10))
     """How long one event is retried before the policy applies."""
     retry: Retry = field(default_factory=lambda: Retry())
     """The waits between attempts."""
@@ -202,9 +149,9 @@ class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Retry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Waits are random, below a bound that doubles with each attempt."""
 
-    initial: Duration = _default(Duration(0.1))
+    initial: Duration = default(Duration(0.1))
     """The bound on the first wait."""
-    maximum: Duration = _default(Duration(30))
+    maximum: Duration = default(Duration(30))
     """The most that the bound becomes, also while a fail-closed sink probes."""
 
 
@@ -276,7 +223,7 @@ class Correlation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     max_requests: Positive = 100_000
     """For each partition of an ingress; beyond, the oldest is forgotten."""
-    max_age: Duration = _default(Duration(86400))
+    max_age: Duration = default(Duration(86400))
     """How long a request is open; a result that comes later is `late`."""
 
 
@@ -296,7 +243,7 @@ class Redaction(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class InputLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Bounds on one record of an ingress."""
 
-    max_bytes: Size = _default(Size(4 * 2**20))
+    max_bytes: Size = default(Size(4 * 2**20))
     """Of its value."""
     max_depth: Positive = 128
     """Of objects and arrays within each other."""

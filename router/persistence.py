@@ -28,25 +28,30 @@ class Persistence:
         self._loop = loop
         self._metrics = metrics
         self._progress = progress
+        self._failing = 0
+        """Calls that the bus doesn't answer; the others don't make the loop ready."""
 
     async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
         """Raises whatever `call` raises, except BusUnavailable."""
         failed = False
-        for delay in delays(FIRST_DELAY, LONGEST_DELAY, random.random):
-            try:
-                result = await call()
-            except BusUnavailable as error:
-                self._metrics.loops.bus_unavailable(self._loop)
-                self._progress.bus_answers(False)
-                if not failed:
-                    _log.warning(
-                        "bus unavailable, retrying", extra={"loop": self._loop, "why": str(error)}
-                    )
-                failed = True
-                await asyncio.sleep(delay)
-            else:
-                if failed:
-                    _log.info("bus is back", extra={"loop": self._loop})
-                self._progress.bus_answers(True)
-                return result
+        try:
+            for delay in delays(FIRST_DELAY, LONGEST_DELAY, random.random):
+                try:
+                    result = await call()
+                except BusUnavailable as error:
+                    if not failed:
+                        self._failing += 1
+                        why = {"loop": self._loop, "why": str(error)}
+                        _log.warning("bus unavailable, retrying", extra=why)
+                    failed = True
+                    self._metrics.loops.bus_unavailable(self._loop)
+                    self._progress.bus_answers(False)
+                    await asyncio.sleep(delay)
+                else:
+                    self._progress.bus_answers(self._failing == failed)
+                    if failed:
+                        _log.info("bus is back", extra={"loop": self._loop})
+                    return result
+        finally:
+            self._failing -= failed
         raise AssertionError("delays never end")

@@ -14,7 +14,8 @@ from hookbus.policies.failures import Domains
 from hookbus.policies.match import InvalidFilter, compile_filter
 from hookbus.policies.selection import problems as selection_problems
 from hookbus.router.attempts import replay_topic
-from hookbus.router.config import BusConfig, Config, HttpBackend, SinkConfig
+from hookbus.router.config import Config, HttpBackend, SinkConfig
+from hookbus.router.plan_bus import ALL_CODECS, bus_problems
 from hookbus.router.plan_formats import format_problems
 from hookbus.router.sinks.addresses import url_problem
 from hookbus.router.sinks.requests import header_problems
@@ -25,10 +26,13 @@ _AEP_CATEGORIES: Final = frozenset(
 )  # fmt: skip
 
 
-def problems(config: Config, event_types: Collection[str]) -> list[str]:
-    """Everything that is wrong with a well-formed configuration, each with its path."""
+def problems(
+    config: Config, event_types: Collection[str], codecs: Collection[str] = ALL_CODECS
+) -> list[str]:
+    """Everything that is wrong with a well-formed configuration, each with its path. `codecs` are
+    the compressions that can be done here."""
     return [
-        *_bus_problems(config.bus),
+        *bus_problems(config.bus, codecs),
         *_flow_problems(config),
         *_route_problems(config, event_types),
         *format_problems(config, event_types),
@@ -84,17 +88,6 @@ def _recorded_at(config: Config, sink: str) -> dict[str, Any]:
         "topic": failures.topic,
         "audit_sinks": list(domains(config).witnesses(sink, audit_sinks(config))),
     }
-
-
-def _bus_problems(bus: BusConfig) -> Iterator[str]:
-    if (bus.kafka is None) == (bus.sqlite is None):
-        yield "bus: name exactly one of kafka and sqlite"
-    if bus.kafka is None:
-        return
-    if bus.kafka.security.startswith("SASL") != (bus.kafka.sasl is not None):
-        yield "bus.kafka.sasl: goes with security SASL_PLAINTEXT or SASL_SSL, and they need it"
-    if bus.kafka.tls is not None and not bus.kafka.security.endswith("SSL"):
-        yield "bus.kafka.tls: goes with security SSL or SASL_SSL"
 
 
 def _flow_problems(config: Config) -> Iterator[str]:

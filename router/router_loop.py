@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final
 
@@ -24,7 +25,6 @@ _log = logging.getLogger("hookbus.router")
 
 NAME: Final = "router"
 
-_BATCH: Final = 500
 _WAIT: Final = 0.5
 _SLICE: Final = 50
 """Records between two chances for other tasks, such as the answer to /healthz, to run."""
@@ -41,6 +41,7 @@ class RouterLoop:
         *,
         ingress_of: Mapping[str, str],
         routes: Sequence[str],
+        batch: int,
         metrics: Metrics,
         progress: Progress,
         clock: Callable[[], float],
@@ -51,22 +52,36 @@ class RouterLoop:
         self._store = store
         self._ingress_of = ingress_of
         self._routes = tuple(routes)
+        self._batch = batch
         self._metrics = metrics
         self._progress = progress
         self._clock = clock
         self._spans = spans
         self._persist = Persistence(NAME, metrics, progress)
         self._change: Callable[[], None] | None = None
+        self._batches: Counter[Partition] = Counter()  # in hand
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set; what is in hand then is settled first."""
+        """Until `stop` is set; what is in hand then is settled first. While the bus settles a
+        batch, the next one is processed, and no more: it is settled after that."""
         self._progress.joined()
-        while not stop.is_set():
-            records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
-            if self._change is not None:
-                self._change()
-            if records:
-                await self._process(records)
+        settling: asyncio.Task[None] | None = None
+        try:
+            while not stop.is_set():
+                records = await self._persist(lambda: self._reader.receive(self._batch, _WAIT))
+                if settling is not None and (self._change is not None or settling.done()):
+                    await settling
+                    settling = None
+                if self._change is not None:
+                    self._change()
+                if records:
+                    settling = await self._process(records, settling)
+            if settling is not None:
+                await settling
+        finally:
+            if settling is not None:
+                settling.cancel()
+                await asyncio.gather(settling, return_exceptions=True)
 
     def follow(self, pipeline: Pipeline, routes: Sequence[str], then: Callable[[], None]) -> None:
         """Go on with another pipeline from the next batch on, and call `then` at that moment."""
@@ -77,41 +92,56 @@ class RouterLoop:
 
         self._change = change
 
-    async def _process(self, records: list[Record]) -> None:
-        partitions = {record.home for record in records}
-        self._count_received(records)
+    async def _process(
+        self, records: list[Record], before: asyncio.Task[None] | None
+    ) -> asyncio.Task[None]:
+        """Process records, and begin to settle them once the batch before is settled."""
         began = self._spans.now() if self._spans is not None else 0
-        for partition in partitions:
-            self._progress.took(partition)
-        try:
-            memory = {
-                one: await self._persist(partial(self._store.of, self._reader, one))
-                for one in partitions
-            }
-            outcomes = await self._settle(records, await self._outcomes(records, memory))
-        finally:
-            self._metrics.loops.in_flight(NAME, -len(records))
-            for partition in partitions:
-                self._progress.done(partition)
-        for outcome in outcomes:
-            self._metrics.router.routed(outcome, self._routes)
-        if self._spans is not None:
-            self._spans.settled(records, outcomes, began)
+        memory = await self._remembered({record.home for record in records})
+        known = [(record, memory[home]) for record in records if (home := record.home) in memory]
+        records = [record for record, _ in known]
+        with ExitStack() as hands:
+            hands.enter_context(self._in_hand(records, list(memory)))
+            outcomes = await self._outcomes(known)
+            if before is not None:
+                await before
+            settling = self._settle(records, outcomes, began, hands.pop_all())
+            return asyncio.create_task(settling, name="hookbus-settle")
 
-    def _count_received(self, records: list[Record]) -> None:
+    async def _remembered(self, homes: Collection[Partition]) -> dict[Partition, Memory]:
+        """The memory of the partitions of records that have just been received, less those that
+        are lost before it is read: the memory would be of a later assignment than the records."""
+        tokens = {home: self._reader.assignment(home) for home in homes}
+        memory = {
+            home: await self._persist(partial(self._store.of, self._reader, home)) for home in homes
+        }
+        return {
+            home: found
+            for home, found in memory.items()
+            if self._reader.assignment(home) is tokens[home]
+        }
+
+    @contextmanager
+    def _in_hand(self, records: list[Record], homes: list[Partition]) -> Iterator[None]:
+        """Keep the metrics and the progress true from here to the settlement."""
         self._metrics.loops.in_flight(NAME, len(records))
         for topic, count in Counter(record.topic for record in records).items():
             self._metrics.router.received(self._ingress_of[topic], count)
+        self._batches.update(homes)
+        for home in homes:
+            self._progress.took(home)
+        try:
+            yield
+        finally:
+            self._metrics.loops.in_flight(NAME, -len(records))
+            self._batches.subtract(homes)
+            for home in homes:
+                (self._progress.moved if self._batches[home] else self._progress.done)(home)
 
-    async def _outcomes(
-        self, records: list[Record], memory: Mapping[Partition, Memory]
-    ) -> list[Outcome]:
+    async def _outcomes(self, known: Sequence[tuple[Record, Memory]]) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        for start in range(0, len(records), _SLICE):
-            outcomes += [
-                self._step(record, memory[record.home])
-                for record in records[start : start + _SLICE]
-            ]
+        for start in range(0, len(known), _SLICE):
+            outcomes += [self._step(*one) for one in known[start : start + _SLICE]]
             await asyncio.sleep(0)
         return outcomes
 
@@ -132,15 +162,20 @@ class RouterLoop:
             )
             return self._pipeline.broken(record)
 
-    async def _settle(self, records: list[Record], outcomes: list[Outcome]) -> list[Outcome]:
-        """Settle all, and return what really became of them."""
-        started = self._clock()
-        try:
-            await self._persist(partial(self._reader.settle, _settlements(records, outcomes)))
-        except OutputTooLarge:
-            outcomes = await self._settle_each(records, outcomes)
-        self._metrics.loops.settled(NAME, self._clock() - started)
-        return outcomes
+    async def _settle(
+        self, records: list[Record], outcomes: list[Outcome], began: int, hands: ExitStack
+    ) -> None:
+        """Settle all, and count what really became of them."""
+        with hands:
+            started = self._clock()
+            try:
+                await self._persist(partial(self._reader.settle, _settlements(records, outcomes)))
+            except OutputTooLarge:
+                outcomes = await self._settle_each(records, outcomes)
+            self._metrics.loops.settled(NAME, self._clock() - started)
+        self._metrics.router.routed(outcomes, self._routes)
+        if self._spans is not None:
+            self._spans.settled(records, outcomes, began)
 
     async def _settle_each(self, records: list[Record], outcomes: list[Outcome]) -> list[Outcome]:
         """The bus takes less than the configuration says: find the records that are too large for

@@ -166,6 +166,7 @@ class Service:
             PendingStore(self._bus, build_bus.changelogs(config), partial(build.memory, config)),
             ingress_of=build_bus.ingress_of(config),
             routes=tuple(config.routes),
+            batch=config.bus.max_poll_records,
             metrics=self._metrics,
             progress=progress,
             clock=time.monotonic,

@@ -8,6 +8,7 @@ advances the group past the records. A *sink* delivers records to one backend.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -52,10 +53,8 @@ class Output(Struct, frozen=True):
     @property
     def size(self) -> int:
         """An upper bound of the bytes that the record takes on the bus, batch envelope included."""
-        total = len(self.key or b"") + len(self.value or b"") + 96
-        for name, value in self.headers:
-            total += len(name) + len(value) + 10
-        return total
+        headers = 10 * len(self.headers) + sum(map(len, chain.from_iterable(self.headers)))
+        return len(self.key or b"") + len(self.value or b"") + 96 + headers
 
 
 class Settlement(Struct, frozen=True):
@@ -78,8 +77,9 @@ class Reader(Protocol):
 
         The group's position in a partition advances to the end of the longest unbroken run of
         settled records, counted over the records received; it never passes an unsettled one.
-        Settlements whose partition has been taken away since are dropped with their outputs: the
-        new owner receives those records again. After BusUnavailable the same call may be repeated.
+        Settlements whose partition has been taken away since are dropped with their outputs, even
+        if it has come back: the new owner receives those records again. After BusUnavailable the
+        same call may be repeated. More may be received meanwhile.
         """
         ...
 

@@ -7,7 +7,15 @@ Only the unbroken prefix of settled records counts, over the offsets that were *
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+
+class Numbered(Protocol):
+    """Something that has an offset."""
+
+    @property
+    def offset(self) -> int: ...
 
 
 class Watermark:
@@ -19,12 +27,11 @@ class Watermark:
     (5, 7, 10)
     """
 
-    __slots__ = ("_done", "_next", "_open", "_order")
+    __slots__ = ("_next", "_open", "_order")
 
     def __init__(self) -> None:
         self._order: deque[int] = deque()  # received and not passed, ascending
-        self._open: set[int] = set()  # of those, not settled
-        self._done: set[int] = set()  # of those, settled behind an unsettled one
+        self._open: dict[int, object] = {}  # of those, not settled, and as what they were received
         self._next: int | None = None
 
     @property
@@ -37,28 +44,34 @@ class Watermark:
         """How many received records are not settled."""
         return len(self._open)
 
-    def holds(self, offset: int) -> bool:
-        """Whether the offset was received and is not settled yet."""
-        return offset in self._open
+    def holds(self, record: Numbered) -> bool:
+        """Whether this very record was received and is not settled yet. One that is equal may be
+        of a former assignment."""
+        return self._open.get(record.offset) is record
 
-    def received(self, offset: int) -> None:
+    def received(self, offset: int, record: object = None) -> None:
         """Note a record, in offset order."""
         if self._next is None:
             self._next = offset
         self._order.append(offset)
-        self._open.add(offset)
+        self._open[offset] = record
+
+    def take(self, records: Sequence[Numbered]) -> None:
+        """Note that these were received, in offset order."""
+        for record in records:
+            self.received(record.offset, record)
 
     def settled(self, offset: int) -> int | None:
         """Note that a record is done with and return the next offset to commit. An offset that was
         never received, or is settled already, changes nothing."""
-        if offset not in self._open:
-            return self._next
-        self._open.discard(offset)
-        self._done.add(offset)
-        while self._order and self._order[0] in self._done:
-            passed = self._order.popleft()
-            self._done.discard(passed)
-            self._next = passed + 1
+        return self.settle((offset,))
+
+    def settle(self, offsets: Iterable[int]) -> int | None:
+        """As `settled`, for several."""
+        for offset in offsets:
+            self._open.pop(offset, None)
+        while self._order and self._order[0] not in self._open:
+            self._next = self._order.popleft() + 1
         return self._next
 
     def after(self, offsets: Iterable[int]) -> int | None:

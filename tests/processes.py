@@ -114,6 +114,7 @@ class Setup:
             },
             "dead_letters": {"topic": self.topic("dead")},
             "shutdown_grace": "20s",
+            "event_loop": os.environ.get("HOOKBUS_TEST_EVENT_LOOP", "asyncio"),
         }
 
     @property

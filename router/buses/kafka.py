@@ -80,7 +80,7 @@ class KafkaBus:
         self, topic: str, *, follow: bool, partition: int | None = None
     ) -> AsyncIterator[Record]:
         await self._require([topic])
-        consumer = AIOKafkaConsumer(**self._reading(), fetch_max_wait_ms=POLL_MS)
+        consumer = AIOKafkaConsumer(**self._reading(POLL_MS))
         numbers = self._numbers[topic] if partition is None else (partition,)
         records = scan_topic(consumer, self._settings, topic, numbers, follow=follow)
         async with aclosing(records):
@@ -93,7 +93,7 @@ class KafkaBus:
         await self._require([topic])
         if not offsets or partition not in self._numbers[topic]:
             return
-        consumer = AIOKafkaConsumer(**self._reading(), fetch_max_wait_ms=POLL_MS)
+        consumer = AIOKafkaConsumer(**self._reading(POLL_MS))
         records = fetch_records(consumer, self._settings, Partition(topic, partition), offsets)
         async with aclosing(records):
             async for record in records:
@@ -110,12 +110,19 @@ class KafkaBus:
         if unknown:
             self._numbers |= await ensure_topics(self._settings, unknown, None)
 
-    def _reading(self) -> dict[str, Any]:
+    def _reading(self, fetch_max_wait_ms: int | None = None) -> dict[str, Any]:
+        if fetch_max_wait_ms is None:
+            fetch_max_wait_ms = milliseconds(self._settings.fetch_max_wait)
         return client_options(self._settings) | {
             "auto_offset_reset": "earliest",
             "isolation_level": "read_committed",
             "enable_auto_commit": False,
-            "max_partition_fetch_bytes": max(1024 * 1024, self._settings.max_message_bytes),
+            "fetch_min_bytes": self._settings.fetch_min_bytes,
+            "fetch_max_wait_ms": fetch_max_wait_ms,
+            "fetch_max_bytes": self._settings.fetch_max_bytes,
+            "max_partition_fetch_bytes": max(
+                self._settings.max_partition_fetch_bytes, self._settings.max_message_bytes
+            ),
         }
 
     def _membership(self, group: str) -> dict[str, Any]:

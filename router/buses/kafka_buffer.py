@@ -13,7 +13,6 @@ from hookbus.router.buses.kafka_record import record_of
 from hookbus.router.types import Output, Partition, Record, Settlement
 from hookbus.router.watermark import Watermark
 
-_RECORDS: Final = 2000
 _BYTES: Final = 16 * 1024 * 1024
 
 
@@ -43,26 +42,45 @@ class Work(Struct, frozen=True):
         return self.held.mark.after(self.offsets)
 
     def done(self) -> None:
-        for offset in self.offsets:
-            self.held.mark.settled(offset)
+        self.held.mark.settle(self.offsets)
+
+
+class _Chunk:
+    """Records of one partition that were fetched together, as the client has them."""
+
+    __slots__ = ("at", "home", "messages")
+
+    def __init__(self, home: Partition, messages: Sequence[Any]) -> None:
+        self.home = home
+        self.messages = messages
+        self.at = 0
+
+    def __len__(self) -> int:
+        return len(self.messages) - self.at
+
+    def take(self, limit: int) -> Sequence[Any]:
+        start, self.at = self.at, min(self.at + limit, len(self.messages))
+        return self.messages[start : self.at]
 
 
 class Buffer:
-    """The partitions of one assignment, and a bounded number of their records."""
+    """The partitions of one assignment, and at most `records` of their records."""
 
-    def __init__(self) -> None:
+    def __init__(self, records: int) -> None:
+        self._records = records
         self.held: dict[Partition, Held] = {}
-        self._records: deque[Record] = deque()
+        self._chunks: deque[_Chunk] = deque()
+        self._count = 0
         self._bytes = 0
         self._room = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._records)
+        return self._count
 
     @property
     def room(self) -> int:
         """How many records may still come."""
-        return 0 if self._bytes >= _BYTES else _RECORDS - len(self._records)
+        return 0 if self._bytes >= _BYTES else self._records - self._count
 
     async def wait_for_room(self, seconds: float) -> None:
         """Return once something was taken, or after `seconds`."""
@@ -83,14 +101,17 @@ class Buffer:
         works: dict[Partition, Work] = {}
         outputs: list[Output] = []
         for settlement in settlements:
-            home, offset = settlement.record.home, settlement.record.offset
+            record = settlement.record
+            home = record.home
             held = self.held.get(home)
-            if held is None or not held.mark.holds(offset):
+            if held is None or not held.mark.holds(record):
                 continue  # of a former assignment, or settled before
-            work = works.setdefault(home, Work(home, held, set(), []))
-            if offset in work.offsets:
-                continue  # received twice, in a former assignment and in this one
-            work.offsets.add(offset)
+            work = works.get(home)
+            if work is None:
+                work = works[home] = Work(home, held, set(), [])
+            if record.offset in work.offsets:
+                continue  # twice in this call
+            work.offsets.add(record.offset)
             work.outputs.extend(settlement.outputs)
             outputs += settlement.outputs
         return list(works.values()), outputs
@@ -106,16 +127,17 @@ class Buffer:
 
     def restart(self, home: Partition) -> Held:
         """End the assignment of one partition and begin another one."""
-        self._records = deque(record for record in self._records if record.home != home)
-        self._bytes = sum(len(record.value or b"") for record in self._records)
+        kept = [chunk for chunk in self._chunks if chunk.home != home]
+        self._clear()
+        for chunk in kept:
+            self._add(chunk)
         self.held[home] = Held()
         self._room.set()
         return self.held[home]
 
     def drop(self) -> None:
         """Forget the records that nobody has received."""
-        self._records.clear()
-        self._bytes = 0
+        self._clear()
         for held in self.held.values():
             held.buffered = 0
         self._room.set()
@@ -124,22 +146,37 @@ class Buffer:
         """Add what was fetched. Never refused, even if the listener should hear of an assignment
         after its first records: the watermark would take what wasn't received for a hole."""
         held = self.held.setdefault(home, Held())
-        for message in messages:
-            record = record_of(message)
-            self._records.append(record)
-            self._bytes += len(record.value or b"")
         held.buffered += len(messages)
+        self._add(_Chunk(home, messages))
 
     def take(self, limit: int) -> list[Record]:
         """At most `limit` records; they count as received from now on."""
         taken: list[Record] = []
-        while self._records and len(taken) < limit:
-            record = self._records.popleft()
-            self._bytes -= len(record.value or b"")
-            held = self.held[record.home]
-            held.buffered -= 1
-            held.mark.received(record.offset)
-            taken.append(record)
+        while self._chunks and len(taken) < limit:
+            chunk = self._chunks[0]
+            messages = chunk.take(limit - len(taken))
+            if not chunk:
+                self._chunks.popleft()
+            self._count -= len(messages)
+            self._bytes -= _size(messages)
+            records = [record_of(message) for message in messages]
+            held = self.held[chunk.home]
+            held.buffered -= len(records)
+            held.mark.take(records)
+            taken += records
         if taken:
             self._room.set()
         return taken
+
+    def _add(self, chunk: _Chunk) -> None:
+        self._chunks.append(chunk)
+        self._count += len(chunk)
+        self._bytes += _size(chunk.messages[chunk.at :])
+
+    def _clear(self) -> None:
+        self._chunks.clear()
+        self._count = self._bytes = 0
+
+
+def _size(messages: Sequence[Any]) -> int:
+    return sum(len(message.value or b"") for message in messages)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Sequence
+from typing import Final, TypeVar
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.errors import (  # type: ignore[import-untyped]
@@ -17,13 +17,14 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
 
 from hookbus.router.buses.kafka_client import bounded, mapped
 from hookbus.router.buses.kafka_close import drop_producer, stop_producer
-from hookbus.router.buses.kafka_send import check_sizes, producer_options, send
+from hookbus.router.buses.kafka_send import deliver, pack, partition_counts, producer_options
 from hookbus.router.buses.kafka_settings import KafkaSettings
 from hookbus.router.buses.placement import Placement
 from hookbus.router.errors import BusFatal
 from hookbus.router.types import Output
 
 log = logging.getLogger("hookbus.bus")
+T = TypeVar("T")
 
 _NOT_IDEMPOTENT: Final = (UnknownError, UnsupportedVersionError, IncompatibleBrokerVersion)
 
@@ -50,17 +51,11 @@ class KafkaPublisher:
         missing, when some of the outputs may have been appended."""
         if not outputs:
             return
-        check_sizes(outputs, self._settings.max_message_bytes)
         producer = await self._started()
-        try:
-            await bounded(
-                send(producer, self._placement, outputs),
-                self._settings.request_timeout,
-                "a publish",
-            )
-        except BaseException:
-            await self._discard(producer)
-            raise
+        counts = await self._attempt(producer, partition_counts(producer, outputs))
+        limit = self._settings.max_message_bytes
+        packed = pack(producer, self._placement, counts, outputs, limit)
+        await self._attempt(producer, deliver(producer, packed))
 
     async def close(self) -> None:
         self._closed = True
@@ -104,6 +99,13 @@ class KafkaPublisher:
         return AIOKafkaProducer(
             **producer_options(self._settings), enable_idempotence=self._idempotent
         )
+
+    async def _attempt(self, producer: AIOKafkaProducer, work: Awaitable[T]) -> T:
+        try:
+            return await bounded(work, self._settings.request_timeout, "a publish")
+        except BaseException:
+            await self._discard(producer)
+            raise
 
     async def _discard(self, producer: AIOKafkaProducer) -> None:
         if self._producer is producer:

@@ -66,7 +66,7 @@ class KafkaReader:
     ) -> None:
         self._consumer = consumer
         self._settings = settings
-        self._buffer = Buffer()
+        self._buffer = Buffer(settings.read_ahead)
         self._delivery = delivery_of(self._buffer, self._report)
         self._reset: float | None = None
         self._changes = Changes()

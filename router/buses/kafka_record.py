@@ -9,12 +9,13 @@ from hookbus.router.types import Record
 
 def record_of(message: Any) -> Record:
     """A consumer record of aiokafka as a Record; a header without a value has an empty one."""
+    headers = message.headers
     return Record(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        timestamp=message.timestamp,
-        key=message.key,
-        value=message.value,
-        headers=tuple((name, bytes(value or b"")) for name, value in message.headers),
+        message.topic,
+        message.partition,
+        message.offset,
+        message.timestamp,
+        message.key,
+        message.value,
+        tuple([(name, bytes(value or b"")) for name, value in headers]) if headers else (),
     )

@@ -24,6 +24,7 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     `request_timeout` bounds every single exchange with the cluster, a publish with all its
     acknowledgements included. `group_instance_id` asks for static membership: only for processes
     whose names are stable and unique, because two holders of one id push each other out.
+    `read_ahead` is how many records a reader keeps ready; the other names are Kafka's.
     `exactly_once` has readers settle in transactions; `request_timeout` bounds each of them.
     """
 
@@ -40,7 +41,14 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     request_timeout: float = 15.0
     close_timeout: float = 5.0
     max_message_bytes: int = 1024 * 1024 - _HEADROOM
-    compression: Literal["none", "gzip"] = "none"
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    batch_bytes: int = 256 * 1024
+    linger: float = 0.0
+    fetch_min_bytes: int = 1
+    fetch_max_wait: float = 0.5
+    fetch_max_bytes: int = 50 * 1024 * 1024
+    max_partition_fetch_bytes: int = 1024 * 1024
+    read_ahead: int = 2000
     group_instance_id: str | None = None
     exactly_once: bool = False
 

@@ -120,9 +120,9 @@ class SqliteReader:
         for held, records in found:
             if not self._holdings.still(held) or held.yield_by is not None:
                 continue  # lost while reading
-            for record in records:
-                held.mark.received(record.offset)
-                held.fetch = record.offset + 1
+            if records:
+                held.mark.take(records)
+                held.fetch = records[-1].offset + 1
             received += records
         if generation != self._holdings.generation and not received:
             await self._renew()
@@ -134,13 +134,14 @@ class SqliteReader:
             offsets: dict[int, set[int]] = {}
             outputs: list[tuple[int, Output]] = []
             for settlement in settlements:
-                held, offset = homes.get(settlement.record.home), settlement.record.offset
-                if held is None or not held.mark.holds(offset):
+                record = settlement.record
+                held = homes.get(record.home)
+                if held is None or not held.mark.holds(record):
                     continue  # of a former lease, or settled before
                 settled = offsets.setdefault(held.partition, set())
-                if offset in settled:
-                    continue  # received twice, in a former lease and in this one
-                settled.add(offset)
+                if record.offset in settled:
+                    continue  # twice in this call
+                settled.add(record.offset)
                 outputs += [(held.partition, output) for output in settlement.outputs]
             touched = [self._holdings.held[partition] for partition in offsets]
             if not touched:
@@ -174,8 +175,7 @@ class SqliteReader:
             owned = await self._bus.writing.write(commit)
             for held in touched:
                 if held.partition in owned:
-                    for offset in offsets[held.partition]:
-                        held.mark.settled(offset)
+                    held.mark.settle(offsets[held.partition])
                 else:
                     self._holdings.lose(held)
                 if held.yield_by is not None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from hookbus.router import build, config_file, plan
+from hookbus.router.buses.kafka_codecs import codecs
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
 from hookbus.router.letters import moment
@@ -36,7 +37,7 @@ def _moment(text: str | None, option: str) -> int | None:
 def load_config(path: Path) -> Config:
     """A configuration without problems. Raises ConfigError with all of them."""
     config = config_file.load(path)
-    found = plan.problems(config, build.event_types())
+    found = plan.problems(config, build.event_types(), codecs())
     if found:
         raise ConfigError(found)
     return config

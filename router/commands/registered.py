@@ -7,6 +7,7 @@ import argparse
 from msgspec import Struct
 
 from hookbus.router import build, config_file, plan
+from hookbus.router.buses.kafka_codecs import codecs
 from hookbus.router.config import Config
 from hookbus.router.errors import ConfigError
 from hookbus.router.registration import Environment, Note, Registered, merge, register
@@ -44,7 +45,7 @@ def load_registered(options: argparse.Namespace, environment: Environment) -> Lo
     if config is None or problems:
         raise ConfigError(problems)
     config, problems = merge(config, documents)
-    problems += plan.problems(config, build.event_types())
+    problems += plan.problems(config, build.event_types(), codecs())
     if problems:
         raise ConfigError(problems)
     return Loaded(config, tuple(note for document in documents for note in document.notes))

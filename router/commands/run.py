@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import os
 
 from hookbus.router import logs
 from hookbus.router.alone import run_alone
 from hookbus.router.commands.registered import load_registered
+from hookbus.router.event_loop import runner
 from hookbus.router.part import choose
 from hookbus.router.reload import Loaded, tell
 from hookbus.router.workers.supervisor import run_workers
@@ -29,9 +29,10 @@ def execute(options: argparse.Namespace) -> int:
     metrics = loaded.config.metrics
     listen = options.listen or (metrics.listen if metrics else None)
     gc.freeze()  # what is loaded by now stays; later collections need not look at it
-    if loaded.config.workers > 1 and loaded.part.router:
-        return asyncio.run(run_workers(loaded, load, listen, options.log_level))
-    return asyncio.run(run_alone(loaded, load, listen))
+    with runner(loaded.config.event_loop) as loop:
+        if loaded.config.workers > 1 and loaded.part.router:
+            return loop.run(run_workers(loaded, load, listen, options.log_level))
+        return loop.run(run_alone(loaded, load, listen))
 
 
 def _runs(only: list[str], sink: str) -> bool:

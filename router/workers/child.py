@@ -45,6 +45,7 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *_COMMAND,
                 str(theirs.fileno()),
+                order.config.event_loop,
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
             )

@@ -19,6 +19,7 @@ import msgspec
 
 from hookbus.router import logs
 from hookbus.router.errors import HookbusError
+from hookbus.router.event_loop import EventLoop, runner
 from hookbus.router.logs import where
 from hookbus.router.loops import why
 from hookbus.router.service import EXIT_STARTUP, Service
@@ -46,10 +47,11 @@ CLOSING: Final = 15.0
 
 
 def main() -> int:
-    """The argument is the descriptor of the worker's end of the channel."""
+    """The arguments are the descriptor of the worker's end of the channel, and the event loop."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reads the configuration again
     gc.freeze()  # what is loaded by now stays; later collections need not look at it
-    return asyncio.run(_work(socket.socket(fileno=int(sys.argv[1]))))
+    with runner(msgspec.convert(sys.argv[2], EventLoop)) as loop:
+        return loop.run(_work(socket.socket(fileno=int(sys.argv[1]))))
 
 
 async def _work(end: socket.socket) -> int:

@@ -220,7 +220,7 @@ def test_everything_is_counted_from_zero(play: Play) -> None:
         answered({"zone": "nowhere", "pin": 3}, seq=32),
     ]
     for step in steps:
-        metrics.router.routed(play.take(step), ROUTES)
+        metrics.router.routed([play.take(step)], ROUTES)
     assert value("hookbus_excess_data_total") == 1.0
     assert value("hookbus_stream_violations_total", rule="seq") == 1.0
     assert value("hookbus_stream_violations_total", rule="answer") == 1.0

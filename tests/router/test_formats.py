@@ -331,13 +331,13 @@ def test_what_is_not_said_is_counted_by_route():
         return registry.get_sample_value("hookbus_untranslated_total", {"route": route})
 
     assert count("aep-none") == count("plain") == 0
-    metrics.router.routed(step(AHP["tool.before, minimal"]), tuple(CONFIG.routes))
+    metrics.router.routed([step(AHP["tool.before, minimal"])], tuple(CONFIG.routes))
     assert (count("aep-none"), count("ahp-none")) == (1, 0)
-    metrics.router.routed(step(AEP["tool.requested"]), tuple(CONFIG.routes))
+    metrics.router.routed([step(AEP["tool.requested"])], tuple(CONFIG.routes))
     assert (count("aep-none"), count("ahp-none")) == (1, 1)
     labels = {"route": "aep-none", "decision": "untranslated"}
     assert registry.get_sample_value("hookbus_route_events_total", labels) == 1
     assert registry.get_sample_value("hookbus_cloudevents_dropped_attributes_total") == 0
     forged = {**AEP["tool.requested"], "specversion": "2"}
-    metrics.router.routed(step(forged), tuple(CONFIG.routes))
+    metrics.router.routed([step(forged)], tuple(CONFIG.routes))
     assert registry.get_sample_value("hookbus_cloudevents_dropped_attributes_total") == 1

@@ -52,8 +52,8 @@ def test_no_event_can_add_a_series():
         event["id"] = event["source"] = f"urn:{number}"
         event["harness"]["name"] = f"harness {number}"
         event["failure"] |= {"backendId": f"backend {number}", "reason": f"reason {number}"}
-        metrics.router.routed(step(pipeline, memory, number, json.dumps(event).encode()), ROUTES)
-        metrics.router.routed(step(pipeline, memory, number, b"%d" % number), ROUTES)
+        metrics.router.routed([step(pipeline, memory, number, json.dumps(event).encode())], ROUTES)
+        metrics.router.routed([step(pipeline, memory, number, b"%d" % number)], ROUTES)
     assert set(series(registry)) == before
     assert len(generate_latest(registry)) < 200_000
 

@@ -305,7 +305,7 @@ def test_what_cannot_be_redacted_is_written_as_metadata_and_counted() -> None:
         event = events.minimal()["tool.before"]
         event["tool"]["input"] = {"command": command}
         copies = play.take(event)
-        metrics.router.routed(play.outcome, config.routes)
+        metrics.router.routed([play.outcome], config.routes)
         assert copies["whole"] == event
         assert level_of(copies["review"]) == ("metadata" if "choke" in command else "redacted")
         assert copies["review"]["tool"]["input"] == (

@@ -8,10 +8,12 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
 from hookbus.router.buses.kafka import KafkaBus
+from hookbus.router.buses.kafka_codecs import codecs
 from hookbus.router.buses.kafka_reader import KafkaReader
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.errors import BusFatal, BusUnavailable, OutputTooLarge
@@ -185,6 +187,19 @@ async def test_batches_can_be_compressed(broker: Broker) -> None:
     """gzip needs nothing but the standard library."""
     topic = fresh("in")
     async with opened(broker.bootstrap, topic, compression="gzip") as bus:
+        await bus.publish(numbered(topic, 500))
+        assert sorted(numbers(await scanned(bus, topic))) == list(range(500))
+
+
+@pytest.mark.parametrize("compression", ["snappy", "lz4", "zstd"])
+async def test_other_compressions_need_a_package(
+    broker: Broker, compression: Literal["snappy", "lz4", "zstd"]
+) -> None:
+    """With it they are written and read."""
+    if compression not in codecs():
+        pytest.skip("the extra `compression` is not installed")
+    topic = fresh("in")
+    async with opened(broker.bootstrap, topic, compression=compression) as bus:
         await bus.publish(numbered(topic, 500))
         assert sorted(numbers(await scanned(bus, topic))) == list(range(500))
 
