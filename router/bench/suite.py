@@ -2,145 +2,61 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-from collections.abc import Callable, Mapping
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-import orjson
+from hookbus.router.bench import in_memory
+from hookbus.router.bench.bus_kafka import bus_kafka
+from hookbus.router.bench.bus_sqlite import bus_sqlite
+from hookbus.router.bench.growth import growth
+from hookbus.router.bench.latency import latency
+from hookbus.router.bench.memory import memory
+from hookbus.router.bench.timing import Result
+from hookbus.router.bench.workbench import Workbench
 
-from hookbus.codecs.decode import Decoder
-from hookbus.codecs.event import Event
-from hookbus.router import build
-from hookbus.router.bench.events import padded_mix, sessions, six_type_mix
-from hookbus.router.bench.timing import Result, Work, compare
-from hookbus.router.config_file import parse
-from hookbus.router.pipeline import Pipeline
-from hookbus.router.types import Record
-
-_CONFIG: Final = """
-bus: {sqlite: {path: unused.db}}
-ingress: {agents: {topics: [in]}}
-routes:
-  whole: {topic: whole, capture: full}
-  structure: {topic: structure, capture: metadata}
-  presence: {topic: presence, capture: metadata, content: {default: omit}}
-dead_letters: {topic: dead}
-"""
-_REDACTING: Final = _CONFIG.replace(
-    "dead_letters:",
-    "  review: {topic: review, capture: redacted, redact: true}\ndead_letters:",
-)
-
-_ONE_ROUTE: Final = """
-bus: {{sqlite: {{path: unused.db}}}}
-ingress: {{agents: {{topics: [in], capture: {held}}}}}
-routes:
-  one: {{topic: one, capture: {capture}}}
-dead_letters: {{topic: dead}}
-"""
+Benchmark = Callable[[Workbench], Iterator[Result]]
 
 
-def validate() -> list[Result]:
-    """Strict decoding and validation."""
-    return [
-        compare(name, _decoding(events), _references(events))
-        for name, events in _mixes("validate").items()
-    ]
+def _validate(bench: Workbench) -> Iterator[Result]:
+    yield from in_memory.validate(bench.budget)
 
 
-def pipeline() -> list[Result]:
-    """One record in, three copies out, encoded: full, metadata, and metadata with a selection."""
-    return [
-        compare(name, _stepping(events), _references(events))
-        for name, events in _mixes("pipeline").items()
-    ]
+def _pipeline(bench: Workbench) -> Iterator[Result]:
+    yield from in_memory.pipeline(bench.budget)
 
 
-def redact() -> list[Result]:
-    """One record in, four copies out: those of the pipeline, and a redacted one. Events of many
-    sessions, because what short texts became is remembered for a while."""
-    mixes = {name: sessions(events) for name, events in _mixes("redact").items()}
-    return [
-        compare(
-            name,
-            _stepping(events, _REDACTING, copies=4),
-            {**_references(events), "metadata copy": _copying(events, "metadata", "full")},
-        )
-        for name, events in mixes.items()
-    ]
+def _redact(bench: Workbench) -> Iterator[Result]:
+    yield from in_memory.redact(bench.budget)
 
 
-SUITE: Final[Mapping[str, Callable[[], list[Result]]]] = {
-    "validate": validate,
-    "pipeline": pipeline,
-    "redact": redact,
+def _bus(bench: Workbench) -> Iterator[Result]:
+    broker = bench.kafka()
+    if broker is not None:
+        yield bench.run(bus_kafka(broker, bench.budget))
+    yield bench.run(bus_sqlite(bench.budget))
+
+
+def _latency(bench: Workbench) -> Iterator[Result]:
+    broker = bench.kafka()
+    if broker is not None:
+        yield bench.run(latency("latency (Kafka)", broker, bench.budget))
+    yield bench.run(latency("latency (SQLite)", None, bench.budget))
+
+
+def _memory(bench: Workbench) -> Iterator[Result]:
+    yield bench.run(memory(bench.budget))
+
+
+def _growth(bench: Workbench) -> Iterator[Result]:
+    yield from growth(bench.budget)
+
+
+SUITE: Final[Mapping[str, Benchmark]] = {
+    "validate": _validate,
+    "pipeline": _pipeline,
+    "redact": _redact,
+    "bus": _bus,
+    "latency": _latency,
+    "memory": _memory,
+    "growth": _growth,
 }
-
-
-def _mixes(name: str) -> dict[str, list[bytes]]:
-    return {name: six_type_mix(), f"{name} (10 KB messages)": padded_mix()}
-
-
-def _decoding(events: list[bytes]) -> Work:
-    decode = Decoder().decode
-
-    def work() -> int:
-        for event in events:
-            if not isinstance(decode(event), Event):
-                raise AssertionError("a benchmark event is refused")
-        return len(events)
-
-    return work
-
-
-def _stepping(events: list[bytes], text: str = _CONFIG, copies: int = 3) -> Work:
-    config = parse(text)
-    made: Pipeline = build.pipeline(config, build.decoder(config))
-    offsets = count()
-
-    def work() -> int:
-        memory = build.memory(config)
-        for event in events:
-            record = Record("in", 0, next(offsets), 0, None, event)
-            if len(made.step(record, memory).outputs) < copies:
-                raise AssertionError("a benchmark event is not routed")
-        return len(events)
-
-    return work
-
-
-def _copying(events: list[bytes], capture: str, held: str) -> Work:
-    """A single route with this ceiling, on events of which the ingress holds this level."""
-    return _stepping(events, _ONE_ROUTE.format(capture=capture, held=held), copies=1)
-
-
-def _references(events: list[bytes]) -> dict[str, Work]:
-    references: dict[str, Work] = {"orjson loads+dumps": _orjson(events)}
-    if importlib.util.find_spec("agenthooksprotocol") is not None:
-        references["official validator"] = _official(events)
-    return references
-
-
-def _orjson(events: list[bytes]) -> Work:
-    def work() -> int:
-        for event in events:
-            orjson.dumps(orjson.loads(event))
-        return len(events)
-
-    return work
-
-
-def _official(events: list[bytes]) -> Work:
-    from agenthooksprotocol.runtime import Validator
-
-    check = Validator().validate
-    trees = [json.loads(event) for event in events]
-
-    def work() -> int:
-        for tree in trees:
-            check("event", tree)
-        return len(trees)
-
-    return work
