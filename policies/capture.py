@@ -136,20 +136,24 @@ class Rewriter:
         return made
 
     def _redact(self, event: Mapping[str, Any], note: FormNote | None) -> dict[str, Any]:
-        body = _body_of(event)
+        kind = event["type"]
+        body = _body_of(event) if kind in _BODIES else None
         plain = event if body is None else _without_body(event, body)
         withheld: list[str] = []
-        made: dict[str, Any] = self._redactions[event["type"]](plain, "", withheld)
+        made: dict[str, Any] = self._redactions[kind](plain, "", withheld)
         gaps = [(at, REASON) for at in withheld]
-        if foreign(event):
+        if "extensions" in event and foreign(event):
             gaps.append(("/extensions", REASON))
-        gaps += _without_no_op(made)
-        _without_pieces(event, made)
+        if "task" in made or "workspace" in made:
+            gaps += _without_no_op(made)
+        if kind in _STREAMED:
+            _without_pieces(event, made)
         if body is not None and self._redactor is not None:
             _with_body(event, made, body, note, self._redactor)
         if note is not None and note.fault is not None:
             gaps.append((note.at, note.fault))
-        _note(made, gaps)
+        if gaps:
+            _note(made, gaps)
         made["extensions"] = {CAPTURE_EXTENSION: {"level": "redacted"}}
         return made
 
@@ -175,16 +179,15 @@ def _is_no_op(change: Mapping[str, Any], prior: Mapping[str, Any]) -> bool:
 
 
 def _without_pieces(event: Mapping[str, Any], copy: dict[str, Any]) -> None:
-    member = _STREAMED.get(event["type"])
-    if member is not None:
-        parts = [cut_part(part, _METADATA) for part in event[member]["parts"]]
-        copy[member] = {**copy[member], "parts": parts}
+    member = _STREAMED[event["type"]]
+    parts = [cut_part(part, _METADATA) for part in event[member]["parts"]]
+    copy[member] = {**copy[member], "parts": parts}
 
 
 def _body_of(event: Mapping[str, Any]) -> Literal["request", "result"] | None:
     """The member that holds the body of an elicitation, if the event has one."""
-    kind = _BODIES.get(event["type"])
-    return kind if kind is not None and "text" in event["elicitation"].get(kind, ()) else None
+    kind = _BODIES[event["type"]]
+    return kind if "text" in event["elicitation"].get(kind, ()) else None
 
 
 def _without_body(
@@ -212,8 +215,6 @@ def _with_body(
 
 def _note(copy: dict[str, Any], new: list[tuple[str, str]]) -> None:
     """Add the gaps, as (pointer, reason), that the copy doesn't have yet."""
-    if not new:
-        return
     gaps = copy.get("gaps", [])
     known = {(gap["path"], gap["reason"]) for gap in gaps}
     missing = [{"path": at, "reason": reason} for at, reason in new if (at, reason) not in known]

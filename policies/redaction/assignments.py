@@ -28,6 +28,7 @@ _NAME: Final = (
 _NAMED: Final = re.compile(_NAME, re.IGNORECASE)
 _NAMED_IN_ASCII: Final = re.compile(_NAME)
 """On a text in lower case the same as `_NAMED`, and quicker."""
+_INSIDE: Final = ("_", ".", "-")
 _BEFORE: Final = re.compile(r"[\w.-]{0,64}+")
 """What a name starts with, read backwards."""
 _KINDS: Final = (
@@ -135,8 +136,11 @@ def _value(text: str, lower: str, found: re.Match[str]) -> Span | None:
 def _name_start(text: str, lower: str, at: int) -> int:
     """Where the name starts that goes on at `at`, with the word before it that belongs to it."""
     first = max(0, at - _LONGEST)
-    before = _BEFORE.match(text[first:at][::-1])
-    start = at - before.end() if before is not None else at
+    start = at
+    previous = text[at - 1 : at]
+    if previous.isalnum() or previous in _INSIDE:
+        before = _BEFORE.match(text[first:at][::-1])
+        start = at - before.end() if before is not None else at
     if lower.endswith(_KINDS, first, start) or not lower.isascii():
         kind = _KIND.search(text, max(first, start - _LONGEST_KIND), start)
         return start if kind is None else kind.start()

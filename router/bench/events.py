@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ SIX_TYPES: Final = (
     "user.elicitation.result",
 )
 
-SESSIONS: Final = 64
+_LETTERS: Final = b"abcdefgh"
 _MARKS: Final = (b"evt-", b"ses-", b"refund", b" the ", b"file has", b"twice")
 """What the sessions differ in: ids, and at least one word of each text."""
 _SESSION: Final = Path(__file__).parent.with_name("demo_session.jsonl")
@@ -54,10 +55,10 @@ def padded_mix(size: int = 10_000) -> list[bytes]:
 def many_sessions(events: list[bytes]) -> list[bytes]:
     """These events of one session, and those of others with other ids and texts."""
     made: list[bytes] = []
-    for number in range(SESSIONS):
+    for name in map(bytes, product(_LETTERS, _LETTERS)):
         for event in events:
             for mark in _MARKS:
-                event = event.replace(mark, mark + str(number).encode())
+                event = event.replace(mark, mark + name)
             made.append(event)
     return made
 

@@ -21,7 +21,11 @@ REDACT = ("metadata copy", *OFFICIAL)
 NAMES = {
     "validate": {"validate": OFFICIAL, "validate (10 KB messages)": OFFICIAL},
     "pipeline": {"pipeline": OFFICIAL, "pipeline (10 KB messages)": OFFICIAL},
-    "redact": {"redact": REDACT, "redact (10 KB messages)": REDACT},
+    "redact": {
+        "redact": REDACT,
+        "redact (10 KB messages)": REDACT,
+        "redact (many sessions)": REDACT,
+    },
     "bus": {
         "bus (Kafka)": ("bare batch loop", "bare send loop"),
         "bus (SQLite)": ("bare inserts",),
