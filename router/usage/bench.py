@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Final
 
-from hookbus.router.usage.contract import FINE, INTERRUPTED, USAGE, Example, Usage, exits
+from hookbus.router.usage.contract import CONFIGURED, Example, Usage, exits
 
 NAMES: Final = ("validate", "pipeline", "redact", "bus", "latency", "memory", "growth")
 BROKER: Final = "HOOKBUS_BENCH_BROKER"
@@ -42,6 +42,6 @@ BENCH = Usage(
     "the load that the service sustains; memory is that of a router process; growth shows what an "
     "event costs with more routes, bytes and open questions.",
     arguments,
-    exits(FINE, USAGE, INTERRUPTED),
+    exits(*CONFIGURED),
     (Example("hookbus bench --only validate --json", "One benchmark, for a program to read"),),
 )

@@ -15,6 +15,7 @@ from hookbus.router.bench.suite import SUITE
 from hookbus.router.bench.table import line
 from hookbus.router.bench.timing import Result
 from hookbus.router.bench.workbench import Workbench
+from tests.brokers import free_port
 
 OFFICIAL = ("official validator", "orjson loads+dumps")
 REDACT = ("metadata copy", *OFFICIAL)
@@ -107,3 +108,16 @@ def test_the_command_prints_one_object_a_benchmark() -> None:
     results = [msgspec.json.decode(each, type=Result) for each in done.stdout.splitlines()]
     assert [result.name for result in results] == list(NAMES["validate"])
     assert b"measuring validate" in done.stderr
+
+
+def test_a_broker_that_is_not_there_is_said_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hookbus.router", "bench", "--only", "bus",
+         "--broker", f"127.0.0.1:{free_port()}"],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert done.stdout == ""
+    assert "connecting to Kafka" in done.stderr
+    assert "Traceback" not in done.stderr
