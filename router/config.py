@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, field
 
 from hookbus.policies.levels import Level
 from hookbus.router.config_kafka import Kafka
+from hookbus.router.config_traces import Traces
 from hookbus.router.config_types import Name, Positive, Topic, default
 from hookbus.router.event_loop import EventLoop
 from hookbus.router.units import Duration, Secret, Size
@@ -34,6 +35,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Needed as soon as there is a route or a sink."""
     metrics: Metrics | None = None
     """Left out, no port is opened."""
+    traces: Traces | None = None
+    """Left out, trace contexts are carried and no span is made."""
     correlation: Correlation = field(default_factory=lambda: Correlation())
     """How elicitation results find their requests."""
     redaction: Redaction = field(default_factory=lambda: Redaction())

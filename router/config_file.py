@@ -134,6 +134,8 @@ def _python_type(expected: inspect.Type) -> Any:
             return _annotated(int, expected, "gt", "ge", "lt", "le")
         case inspect.ListType():
             return _annotated(list[Any], expected, "min_length", "max_length")
+        case inspect.FloatType():
+            return _annotated(float, expected, "gt", "ge", "lt", "le")
         case inspect.BoolType():
             return bool
         case inspect.DictType():

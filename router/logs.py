@@ -53,3 +53,4 @@ def configure(level: str = "info", worker: str | None = None) -> None:
     # The client logs each reconnection attempt at error level; the loops say it once, as they
     # retry.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # as above, and it quotes URLs

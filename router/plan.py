@@ -17,6 +17,7 @@ from hookbus.router.attempts import replay_topic
 from hookbus.router.config import Config, HttpBackend, SinkConfig
 from hookbus.router.plan_bus import ALL_CODECS, bus_problems
 from hookbus.router.plan_formats import format_problems
+from hookbus.router.plan_traces import describe_traces, trace_problems
 from hookbus.router.sinks.addresses import url_problem
 from hookbus.router.sinks.requests import header_problems
 
@@ -38,6 +39,7 @@ def problems(
         *format_problems(config, event_types),
         *_sink_problems(config),
         *_audit_problems(config),
+        *trace_problems(config),
     ]
 
 
@@ -54,7 +56,7 @@ def audit_sinks(config: Config) -> tuple[str, ...]:
 
 
 def describe(config: Config) -> Iterator[dict[str, Any]]:
-    """One object a route, then one a sink."""
+    """One object a route, then one a sink, then one for traces."""
     for name, route in config.routes.items():
         line: dict[str, Any] = {"route": name, "capture": route.capture, "topic": route.topic}
         if route.capture == "redacted":
@@ -75,6 +77,7 @@ def describe(config: Config) -> Iterator[dict[str, Any]]:
             "policy": sink.policy,
             "failures": _recorded_at(config, name),
         }
+    yield from describe_traces(config)
 
 
 def _recorded_at(config: Config, sink: str) -> dict[str, Any]:

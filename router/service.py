@@ -21,6 +21,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from hookbus.router import build, build_bus, plan, referred
+from hookbus.router.build_traces import Traces
 from hookbus.router.config import Config
 from hookbus.router.errors import BusFatal, StartupError
 from hookbus.router.lag import Lag
@@ -76,6 +77,7 @@ class Service:
         self._router: RouterLoop | None = None
         self._prepared: _Prepared | None = None
         self._stack = AsyncExitStack()
+        self._ends = 0.0
         self._running = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> int:
@@ -126,10 +128,20 @@ class Service:
     async def _start(self) -> None:
         """Open everything, join all groups at once, because a broker may take seconds for each,
         and start the loops."""
+        self._traces = Traces(
+            self._config, version("hookbus"), build.known_types(), self._metrics.spans.became
+        )
+        self._stack.push_async_callback(self._close_traces)
         self._bus = build_bus.bus(self._config, self._worker)
         self._stack.push_async_callback(self._bus.close)
         self._sinks = SinkRuns(
-            self._bus, self._loops, self._lag, self._metrics, self._progress, self._stack
+            self._bus,
+            self._loops,
+            self._lag,
+            self._metrics,
+            self._progress,
+            self._traces,
+            self._stack,
         )
         changelogs = build_bus.changelogs(self._config) if self._part.router else {}
         first = self._part.loops[0]
@@ -170,6 +182,7 @@ class Service:
             metrics=self._metrics,
             progress=progress,
             clock=time.monotonic,
+            spans=self._traces.router(),
         )
 
     async def _watch(self, stop: asyncio.Event) -> int:
@@ -178,9 +191,14 @@ class Service:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()
+        self._ends = time.monotonic() + self._config.shutdown_grace
         fine = await self._loops.end()
         _log.info("stopped")
         return EXIT_FINE if fine else EXIT_FATAL
+
+    async def _close_traces(self) -> None:
+        """In what is left of the grace period."""
+        await self._traces.close(max(0.0, self._ends - time.monotonic()))
 
     def _readers(self) -> Mapping[str, Reader]:
         """Of the loops that are members now."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection
 
 from hookbus.router import build, build_bus, build_sinks, plan
+from hookbus.router.build_traces import Traces
 from hookbus.router.config import Config, SinkConfig
 from hookbus.router.journal import Journal
 from hookbus.router.loops import unless
@@ -31,6 +32,7 @@ class SinkRun:
         journal: Journal,
         metrics: Metrics,
         progress: Progress,
+        traces: Traces,
     ) -> None:
         self._name = name
         self._config = config
@@ -38,6 +40,7 @@ class SinkRun:
         self._journal = journal
         self._metrics = metrics
         self.progress = progress
+        self._traces = traces
         self._sink = build_sinks.sink(name, config.sinks[name], bus)
         self._opened = False
         self._closed = False
@@ -82,6 +85,7 @@ class SinkRun:
             metrics=self._metrics,
             progress=self.progress,
             clock=time.monotonic,
+            spans=self._traces.sink(self._name, self.settings),
         )
         await self._loop.run(stop)
 

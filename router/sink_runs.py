@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 
 from hookbus.router import build_bus, referred
+from hookbus.router.build_traces import Traces
 from hookbus.router.changes import goes_on
 from hookbus.router.config import Config
 from hookbus.router.errors import BusUnavailable, StartupError
@@ -36,6 +37,7 @@ class SinkRuns:
         lag: Lag,
         metrics: Metrics,
         progress: dict[str, Progress],
+        traces: Traces,
         stack: AsyncExitStack,
     ) -> None:
         self._bus = bus
@@ -43,6 +45,7 @@ class SinkRuns:
         self._lag = lag
         self._metrics = metrics
         self._progress = progress
+        self._traces = traces
         self._stack = stack
         self._runs: dict[str, SinkRun] = {}
         self._contents: Mapping[str, str] = {}
@@ -67,6 +70,7 @@ class SinkRuns:
                     journal=self._journal or await self._open_journal(config),
                     metrics=self._metrics,
                     progress=Progress(time.monotonic),
+                    traces=self._traces,
                 )
                 opened.push_async_callback(run.close)
                 if run.path is None or run.path not in held:

@@ -115,12 +115,14 @@ def _kind(hint: Any) -> str:
 
 
 _WORDS: Final = {
-    str: "text", int: "integer", bool: "boolean", Any: "anything", Duration: "duration",
-    Size: "size", Secret: "secret",
+    str: "text", int: "integer", float: "number", bool: "boolean", Any: "anything",
+    Duration: "duration", Size: "size", Secret: "secret",
 }  # fmt: skip
 
 
 def _limits(meta: Meta) -> str:
+    if meta.ge is not None and meta.le is not None:
+        return f" from {meta.ge:g} to {meta.le:g}"
     if meta.ge is not None:
         return f", at least {meta.ge:g}"
     if meta.min_length is not None:

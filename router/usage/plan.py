@@ -18,8 +18,9 @@ PLAN = Usage(
     "hookbus.router.commands.plan",
     "Check a configuration offline and print what it comes to.",
     "One JSON object a route (its level and topic), then one a sink (its topics, and where its "
-    "failures are recorded), then one a note on a registration document. All problems are named, "
-    "on standard error. Nothing is connected to, and credentials are not looked up.",
+    "failures are recorded), then one for traces, then one a note on a registration document. All "
+    "problems are named, on standard error. Nothing is connected to, and credentials are not "
+    "looked up.",
     arguments,
     exits(FINE, USAGE, _2="There are problems, which stderr names, one a line."),
     (

@@ -59,5 +59,9 @@ RUN = Usage(
         **CONFIG_FILE,
         "failures.journal": "The journal of failed deliveries, a SQLite file of this machine.",
     },
-    environment=SECRETS,
+    environment={
+        **SECRETS,
+        "OTEL_*": "With `traces`, OpenTelemetry's own variables apply where the configuration says "
+        "nothing, such as OTEL_RESOURCE_ATTRIBUTES.",
+    },
 )

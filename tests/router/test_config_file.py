@@ -94,6 +94,15 @@ def test_a_secret_is_a_reference_and_is_never_quoted(bearer, problem):
     assert "hunter2" not in "\n".join(found)
 
 
+@pytest.mark.parametrize("sample", ["-0.1", "1.1", "half", "true"])
+def test_a_share_is_a_number_from_0_to_1(sample):
+    """Of traces, what is kept."""
+    section = "traces: {otlp: {endpoint: 'https://host', sample: SAMPLE}}"
+    (problem,) = problems(f"{COMPLETE}\n{section.replace('SAMPLE', sample)}\n")
+    assert problem.startswith("traces.otlp.sample: ")
+    assert parse(f"{COMPLETE}\n{section.replace('SAMPLE', '1')}\n").traces.otlp.sample == 1
+
+
 def test_a_duplicate_key_is_refused_without_its_value():
     """YAML parsers that keep the last one hide a mistake; the values may be secrets."""
     (problem,) = problems("bus: {}\nmetrics: hunter1\nmetrics: hunter2\n")

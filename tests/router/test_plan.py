@@ -39,6 +39,13 @@ def test_the_example_of_the_design_has_no_problems():
         ("  journal_only: [com.example.archive]\n", "", "sinks.com.example.archive: its failures"),
         ("dead_letters: {topic: hookbus.dead, capture: metadata}\n", "", "dead_letters: missing"),
         ("topics: [agents.hooks], capture: full", "topics: [hookbus.dead]", "ingress.agents"),
+        ("metrics:", "traces: {otlp: {endpoint: 'http://host:4318'}}\nmetrics:", "traces.otlp.end"),
+        ("metrics:", "traces: {otlp: {endpoint: 'https://a:b@host'}}\nmetrics:", "user-info"),
+        (
+            "metrics:",
+            "traces: {otlp: {endpoint: 'https://host', headers: {Host: {env: X}}}}\nmetrics:",
+            "traces.otlp.headers: Host is set",
+        ),
     ],
 )  # fmt: skip
 def test_a_configuration_that_cannot_work_is_refused_with_its_path(old, new, expected):
