@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -46,19 +47,32 @@ def load_config(path: Path) -> Config:
 def lines(file: Path | None) -> Iterator[bytes]:
     """The lines of the input without their ends, one at a time. Raises ConfigError if there is no
     such file."""
+    with _opened(file) as stream:
+        for line in stream:
+            yield line.removesuffix(b"\n")
+
+
+def batches(file: Path | None, most: int) -> Iterator[list[bytes]]:
+    """As `lines`, as many at once as are there, and no more than `most`."""
+    rest = b""
+    with _opened(file) as stream:
+        while data := stream.read1():
+            *whole, rest = (rest + data).split(b"\n")
+            for start in range(0, len(whole), most):
+                yield whole[start : start + most]
+        if rest:
+            yield [rest]
+
+
+def _opened(file: Path | None) -> io.BufferedReader:
+    """Standard input is opened anew: a thread that waits in `sys.stdin` would keep the process from
+    ending."""
     if file is None or file == _STDIN:
-        yield from _lines(sys.stdin.buffer)
-        return
+        return open(0, "rb", closefd=False)
     try:
-        with file.open("rb") as stream:
-            yield from _lines(stream)
+        return file.open("rb")
     except OSError as error:
         raise ConfigError([f"{file}: {error.strerror}"]) from error
-
-
-def _lines(stream: Any) -> Iterator[bytes]:
-    for line in stream:
-        yield line.removesuffix(b"\n")
 
 
 def write(value: Any) -> None:
@@ -68,6 +82,8 @@ def write(value: Any) -> None:
 
 def write_line(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
+    if sys.stdout.line_buffering:  # a terminal
+        sys.stdout.buffer.flush()
 
 
 def unknown(option: str, name: str, what: str, known: Iterable[str]) -> ConfigError:

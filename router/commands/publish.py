@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
 
 from hookbus.router import build_bus
-from hookbus.router.commands.common import lines, load_config, unknown
+from hookbus.router.commands.common import batches, load_config, unknown
 from hookbus.router.config import Config
+from hookbus.router.sinks.threads import in_thread
 from hookbus.router.types import Output
 
 _BATCH: Final = 500
@@ -24,19 +24,18 @@ def execute(options: argparse.Namespace) -> int:
     if options.ingress not in config.ingress:
         raise unknown("--ingress", options.ingress, "ingress", config.ingress)
     topic = config.ingress[options.ingress].topics[0]
-    asyncio.run(_publish(config, topic, lines(options.file)))
+    asyncio.run(_publish(config, topic, batches(options.file, _BATCH)))
     return 0
 
 
-async def _publish(config: Config, topic: str, source: Iterable[bytes]) -> None:
+async def _publish(config: Config, topic: str, source: Iterator[list[bytes]]) -> None:
     """Says how many lines are durable, also if it fails in the middle."""
     bus = build_bus.bus(config)
     count = 0
     try:
         await bus.open([topic])
-        remaining = iter(source)
-        while batch := [Output(topic, key_of(line), line) for line in islice(remaining, _BATCH)]:
-            await bus.publish(batch)
+        while batch := await in_thread(lambda: next(source, None)):  # Ctrl-C while it waits
+            await bus.publish([Output(topic, key_of(line), line) for line in batch])
             count += len(batch)
     finally:
         print(count, file=sys.stderr)
