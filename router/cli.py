@@ -27,6 +27,7 @@ from hookbus.router.usage.parser import make
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _open_missing()
     parser = make(COMMANDS)
     if "_ARGCOMPLETE" in os.environ:
         from hookbus.router.usage.completer import complete
@@ -59,6 +60,13 @@ def _run(options: argparse.Namespace) -> int:
     code = int(import_module(options.usage.module).execute(options))
     sys.stdout.flush()
     return code
+
+
+def _open_missing() -> None:
+    """A process may be started without standard output or error; then it goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for good
 
 
 def _drop_output() -> None:

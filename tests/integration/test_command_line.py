@@ -184,6 +184,15 @@ def test_output_that_cannot_be_written_is_said_without_a_traceback(name: str) ->
     assert done.stderr == b"OSError: No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_fault_of_ours(closed: str) -> None:
+    """Without input it can't work, and says so; where output can't go, it goes nowhere."""
+    line = f"{' '.join(HOOKBUS)} check {'-' if '<' in closed else SESSION} {closed}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True)
+    assert done.returncode == (4 if "<" in closed else 0)
+    assert done.stderr == (b"OSError: Bad file descriptor\n" if closed == "<&-" else b"")
+
+
 @pytest.mark.parametrize("name", [*INPUT, "publish", "tail"])
 def test_ctrl_c_leaves_no_traceback(name: str, folder: Path, tmp_path: Path) -> None:
     """While it waits for input, or for more of a topic."""
