@@ -100,6 +100,11 @@ def _gathered() -> dict[str, int]:
 _WORDS: Final = _gathered()
 _KINDS: Final = tuple(_WORDS.values())
 _find: Final = AhoCorasick(_WORDS).find_matches_as_indexes
+_Found = tuple[int, int, int]
+"""A word by its number, where it starts, and where it ends."""
+_LONGEST: Final = max(map(len, _WORDS))
+_CHUNK: Final = 65_536
+"""In characters."""
 _WRITTEN: Final = tuple([vendor for vendor in VENDORS if vendor.lower() == w] for w in _WORDS)
 """Of each word, the prefixes of tokens that are written like it in lower case."""
 _NO_DIGITS: Final = bytes(set(range(256)) - set(b"0123456789"))
@@ -123,6 +128,8 @@ def quick_look(text: str) -> Seen:
     if not ascii_only and may_have_drive(text):
         kinds |= DRIVE
     try:
+        if len(lower) > _CHUNK:
+            return _seen(text, lower, kinds, _in_chunks(lower))
         found = _find(lower, True)
     except UnicodeEncodeError:  # a lone surrogate
         return thorough_look(text)
@@ -131,7 +138,17 @@ def quick_look(text: str) -> Seen:
     return Seen(kinds, lower) if kinds else NOTHING
 
 
-def _seen(text: str, lower: str, kinds: int, found: Iterable[tuple[int, int, int]]) -> Seen:
+def _in_chunks(lower: str) -> Iterator[_Found]:
+    """What is found in a long text, piece by piece: nothing but a word on each place would take a
+    hundred times the memory of the text. Each word is found where it starts."""
+    for first in range(0, len(lower), _CHUNK):
+        chunk = lower[first : first + _CHUNK + _LONGEST - 1]
+        for word, start, end in _find(chunk, True):
+            if start < _CHUNK:
+                yield word, first + start, first + end
+
+
+def _seen(text: str, lower: str, kinds: int, found: Iterable[_Found]) -> Seen:
     schemes: list[int] = []
     names: list[int] = []
     vendors: set[str] = set()

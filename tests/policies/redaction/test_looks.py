@@ -103,6 +103,15 @@ def test_a_tree_becomes_the_same_after_either_look(
     assert quick.value(tree) == thorough.value(tree)
 
 
+@pytest.mark.parametrize("name", ["PEM", "code host, fine-grained", "flag", "header, digest"])
+def test_nothing_is_missed_where_a_long_text_is_searched_in_pieces(name: str) -> None:
+    """Wherever the border between two pieces falls."""
+    redactor, text = Redactor(Settings()), SECRETS[name].text
+    alone = redactor.text(text)
+    for before in range(65_536 - len(text) - 1, 65_536 + 2):
+        assert redactor.text("." * (before - 1) + " " + text)[before:] == alone
+
+
 @pytest.mark.parametrize(
     "text", ["The password of a man.", "v1.2, 7 rows", "nothing at all", "", "a-b.c_d"]
 )
