@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 TEST = .venv-test/bin
-# Tests with brokers and processes one after another in one worker, the pure ones in the other.
-PARALLEL = -n 2 --dist loadgroup
+# Whole files, because their tests share brokers.
+PARALLEL = -n 2 --dist loadfile
 FOLDERS = router codecs policies schemas
 
 .PHONY: demo test test-kafka chaos docs lint types format lock rules clean

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -78,6 +80,7 @@ class SqliteFile:
     def _connect(self) -> None:
         if self._connection is not None:
             return
+        _claim(self._path)
         connection = sqlite3.connect(
             self._path, timeout=self._busy_timeout, isolation_level=None, cached_statements=256
         )
@@ -127,6 +130,13 @@ class SqliteFile:
     def _data_version(self) -> int:
         (version,) = self._opened().execute("PRAGMA data_version").fetchone()
         return int(version)
+
+
+def _claim(path: str) -> None:
+    """Make a new file readable for its owner alone: it holds events. SQLite gives the files beside
+    it the same mode, and says what is wrong where this fails."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
 
 def _mapped(error: sqlite3.Error, path: str) -> HookbusError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
+import stat
 import time
 from collections import Counter
 from pathlib import Path
@@ -211,6 +213,25 @@ async def test_the_file_does_not_grow_under_retention(tmp_path: Path) -> None:
         sizes.append(path.stat().st_size + path.with_name("bus.db-wal").stat().st_size)
     assert max(sizes[12:]) <= max(sizes[:12]) * 1.1
     await bus.close()
+
+
+async def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
+    """It holds events, and so do the files that SQLite keeps beside it."""
+    before = os.umask(0)
+    try:
+        bus = SqliteBus(tmp_path / "bus.db")
+        await bus.open(["in"])
+        await bus.publish([Output("in", None, b"{}")])
+        modes = _modes(tmp_path)
+        await bus.close()
+    finally:
+        os.umask(before)
+    assert {"bus.db", "bus.db-wal"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
 
 async def test_a_journal_is_a_bus_with_one_partition(tmp_path: Path) -> None:
