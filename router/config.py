@@ -46,9 +46,10 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many processes run the router loop and share its partitions; more than an ingress has
     partitions are idle. The sinks run in one more process. With 1, everything runs in one."""
-    event_loop: EventLoop = "auto"
-    """What runs the coroutines: uvloop (`pip install 'hookbus[speed]'`) or Python's own asyncio;
-    `auto` is uvloop where it is installed."""
+    event_loop: EventLoop = "asyncio"
+    """What runs the coroutines: Python's own asyncio, or uvloop (`pip install 'hookbus[speed]'`);
+    `auto` is uvloop where it is installed. Measured from Kafka to Kafka, uvloop takes 2 % less
+    CPU."""
     shutdown_grace: Duration = default(Duration(20))
     """How long a stop may take to settle what is in hand."""
 
@@ -64,8 +65,9 @@ class BusConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Between topics. On Kafka exactly-once takes transactions; SQLite always has it."""
     create_topics: CreateTopics | None = None
     """Left out, missing topics are refused."""
-    max_poll_records: Positive = 500
-    """The most records that the router settles at once."""
+    max_poll_records: Positive = 1000
+    """The most records that the router settles at once, and that come twice after a crash. Measured
+    on Kafka: 250 are 0.77 times as fast, 500 0.93 times, 2000 1.06 times."""
     group: Name = "hookbus"
     """Prefix of the consumer groups (`<group>.router`, `<group>.sink.<name>`) and of the topics
     that hookbus makes for itself."""

@@ -24,6 +24,7 @@ routes:
   structure: {{topic: structure, capture: metadata}}
   presence: {{topic: presence, capture: metadata, content: {{default: omit}}}}
 dead_letters: {{topic: dead}}
+correlation: {{max_requests: 1000}}
 """
 _PORTION: Final = 100  # sessions
 _AHEAD: Final = 10_000  # events that may wait
@@ -32,7 +33,9 @@ _MEGABYTE: Final = 1_000_000
 
 
 async def memory(budget: Budget) -> Result:
-    """Only the router, on the embedded bus, from a process that appends as fast as it is read."""
+    """Only the router, on the embedded bus, from a process that appends as fast as it is read. The
+    requests that it remembers reach their bound before the first mark: what grows after that has
+    none."""
     with TemporaryDirectory(prefix="hookbus-bench-") as folder:
         text = _CONFIG.format(folder=folder)
         with running(text, Path(folder), "--only", "router") as process:

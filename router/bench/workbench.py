@@ -25,7 +25,7 @@ class Workbench:
         tansu: Path | None,
         say: Callable[[str], None],
         stack: ExitStack,
-        event_loop: EventLoop = "auto",
+        event_loop: EventLoop = "asyncio",
     ) -> None:
         self.budget = budget
         self.say = say
