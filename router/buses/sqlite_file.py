@@ -134,9 +134,13 @@ class SqliteFile:
 
 def _claim(path: str) -> None:
     """Make a new file readable for its owner alone: it holds events. SQLite gives the files beside
-    it the same mode, and says what is wrong where this fails."""
+    it the same mode, and says what is wrong where this fails.
+
+    A file that is there is not even opened: closing it again would drop the locks that this
+    process holds on it (POSIX), and the next process to leave would take itself for the last one
+    and clear the log that others still read."""
     with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
 
 def _mapped(error: sqlite3.Error, path: str) -> HookbusError:

@@ -215,6 +215,20 @@ async def test_the_file_does_not_grow_under_retention(tmp_path: Path) -> None:
     await bus.close()
 
 
+async def test_a_process_that_leaves_takes_nothing_from_one_that_stays(sqlite: Rig) -> None:
+    """It is not the last one, so what is written after it has left is there for the next."""
+    topic = fresh("in")
+    async with sqlite.bus(topic) as bus:
+        async with sqlite.worker("send", "10", topic) as leaving:
+            assert await leaving.wait() == 0
+        await bus.publish(numbered(topic, 10, first=10))
+        async with sqlite.worker("hold", fresh("g"), topic) as next_one:
+            assert next_one.stdout is not None
+            async with asyncio.timeout(30):
+                while int(await next_one.stdout.readline()) < 20:
+                    pass
+
+
 async def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
     """It holds events, and so do the files that SQLite keeps beside it."""
     before = os.umask(0)

@@ -2,8 +2,10 @@
 
 worker.py LOCATION hold GROUP TOPIC          receives everything, settles nothing
 worker.py LOCATION copy GROUP TOPIC TARGET   copies records to TARGET in small batches
+worker.py LOCATION send COUNT TOPIC          publishes so many records, leaves and prints nothing
 
-Prints 0 once it has joined, and then one line a batch: how many records it has received so far.
+A member prints 0 once it has joined, and then one line a batch: how many records it has received
+so far.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ import rig  # beside this script
 async def main(location: str, mode: str, group: str, topic: str, target: str = "") -> None:
     bus = rig.connect(location)
     await bus.open([topic, target] if target else [topic])
+    if mode == "send":
+        await bus.publish(rig.numbered(topic, int(group)))
+        await bus.close()
+        return
     reader = await bus.reader(group, [topic])
     count = 0
     print(count, flush=True)
