@@ -20,6 +20,7 @@ from hookbus.router.part import Part, choose
 from hookbus.router.registration import Note
 
 _log = logging.getLogger("hookbus.reload")
+_documents = logging.getLogger("hookbus.registration")
 
 _PATIENCE: Final = 60.0
 """Seconds that the preparation may take, with topics to create and a bus that is away."""
@@ -172,4 +173,4 @@ class ReloadMetrics:
 def tell(notes: Sequence[Note]) -> None:
     """Log what an operator should know of the registration documents."""
     for note in notes:
-        _log.warning("registration", extra=msgspec.structs.asdict(note))
+        _documents.warning("registration", extra=msgspec.structs.asdict(note))

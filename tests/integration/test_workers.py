@@ -124,18 +124,17 @@ def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost(
 
 
 def test_two_workers_share_the_partitions_and_show_each_series_once(
-    setup: Setup, processes: Processes
+    single: Setup, processes: Processes
 ) -> None:
-    _with_workers(setup)
-    service = processes.run(setup).ready()
+    service = processes.run(single).ready()
 
     def partitions() -> list[str]:
         found = service.metrics().labels("hookbus_lag", "partition")
-        return sorted(n for n, at in found if at["topic"] == setup.topic("in"))
+        return sorted(n for n, at in found if at["topic"] == single.topic("in"))
 
     until(lambda: partitions() == ["0", "1", "2", "3"], lambda: f"all lags: {partitions()}")
-    publish(setup, stream(800, sources=32))
-    _arrived(setup, 800, service)
+    publish(single, stream(800, sources=32))
+    _arrived(single, 800, service)
     until(
         lambda: service.metrics().value("hookbus_received_total", ingress="agents") == 800,
         "all counted",

@@ -31,3 +31,11 @@ def test_a_name_that_kafka_would_not_take_refuses_the_start(
 def test_static_membership_is_off_unless_asked_for() -> None:
     """A name that two processes share makes each push the other out."""
     assert Kafka(bootstrap_servers="kafka:9092").group_instance_id is None
+
+
+def test_each_worker_adds_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share the configuration and must not share the name: the longest one leaves no room."""
+    monkeypatch.setenv("HOOKBUS_POD", "x" * 249)
+    build_bus.bus(CONFIG)
+    with pytest.raises(StartupError, match=r"bus\.kafka\.group_instance_id"):
+        build_bus.bus(CONFIG, worker=1)
