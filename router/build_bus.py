@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Collection
 
 from hookbus.router.attempts import replay_topic
 from hookbus.router.buses.kafka import KafkaBus
@@ -97,11 +98,17 @@ def journal_bus(config: Config) -> SqliteBus:
     )
 
 
-def topics(config: Config) -> list[str]:
-    """Every topic that the configuration names, in order, without repetition."""
-    named = [*ingress_topics(config), *(route.topic for route in config.routes.values())]
-    for name, sink in config.sinks.items():
-        named += [*sink_topics(config, name), *([sink.topic] if sink.topic else [])]
+def topics(
+    config: Config, *, router: bool = True, sinks: Collection[str] | None = None
+) -> list[str]:
+    """Every topic that the router and these sinks (by default all) read or write, changelogs left
+    out; in order, without repetition."""
+    named = []
+    if router:
+        named += [*ingress_topics(config), *(route.topic for route in config.routes.values())]
+    for name in config.sinks if sinks is None else sinks:
+        target = config.sinks[name].topic
+        named += [*sink_topics(config, name), *([target] if target else [])]
     named += [config.failures.topic] if config.failures else []
     named += [config.dead_letters.topic] if config.dead_letters else []
     return list(dict.fromkeys(named))

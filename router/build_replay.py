@@ -16,6 +16,13 @@ def changelogs(config: Config) -> dict[str, str]:
     return {f"{config.bus.group}.replayed": build.dead_letters(config).topic}
 
 
+def topics(config: Config) -> list[str]:
+    """Where dead letters and their records are, and where they are sent: not every route's."""
+    subscribed = [topic for name in config.sinks for topic in build_bus.sink_topics(config, name)]
+    named = [build.dead_letters(config).topic, *build_bus.ingress_topics(config), *subscribed]
+    return list(dict.fromkeys(named))
+
+
 def regate(config: Config) -> Regate:
     return Regate(
         decoder=build.decoder(config),

@@ -45,6 +45,13 @@ def where(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
+def _brief(record: logging.LogRecord) -> bool:
+    """Of what asyncio says of an error that nobody looked at, the first line: the others quote the
+    exception."""
+    record.msg, record.args = record.getMessage().partition("\n")[0], ()
+    return True
+
+
 def configure(level: str = "info", worker: str | None = None) -> None:
     """Send the logs of the process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
@@ -54,3 +61,4 @@ def configure(level: str = "info", worker: str | None = None) -> None:
     # retry.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # as above, and it quotes URLs
+    logging.getLogger("asyncio").addFilter(_brief)

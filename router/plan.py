@@ -15,7 +15,7 @@ from hookbus.policies.match import InvalidFilter, compile_filter
 from hookbus.policies.selection import problems as selection_problems
 from hookbus.router.attempts import replay_topic
 from hookbus.router.config import Config, HttpBackend, SinkConfig
-from hookbus.router.plan_bus import ALL_CODECS, bus_problems
+from hookbus.router.plan_bus import ALL_CODECS, bus_problems, certificate_problems
 from hookbus.router.plan_formats import format_problems
 from hookbus.router.plan_traces import describe_traces, trace_problems
 from hookbus.router.sinks.addresses import url_problem
@@ -200,6 +200,7 @@ def _http_problems(http: HttpBackend) -> Iterator[str]:
     if problem:
         yield f"url: {problem}"
     yield from header_problems(http.headers, bearer=http.bearer is not None)
+    yield from certificate_problems(http)
 
 
 def _shared_paths(config: Config) -> Iterator[str]:

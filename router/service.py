@@ -98,8 +98,8 @@ class Service:
         Raises StartupError, BusFatal or BusUnavailable; then nothing has changed."""
         await self._running.wait()
         await self._loops.stopped()
-        known = build_bus.topics(self._config)
-        new = [topic for topic in build_bus.topics(config) if topic not in known]
+        known = _topics(self._config, self._part)
+        new = [topic for topic in _topics(config, part) if topic not in known]
         if new:
             await self._bus.open(new)
         self._prepared = await self._prepare(config, part)
@@ -146,7 +146,8 @@ class Service:
         changelogs = build_bus.changelogs(self._config) if self._part.router else {}
         first = self._part.loops[0]
         persist = Persistence(first, self._metrics, self._progress[first])
-        await persist(lambda: self._bus.open(build_bus.topics(self._config), changelogs))
+        topics = _topics(self._config, self._part)
+        await persist(lambda: self._bus.open(topics, changelogs))
         prepared = self._prepared = await self._prepare(self._config, self._part)
         async with asyncio.TaskGroup() as joining:
             for sink in prepared.sinks.values():
@@ -207,3 +208,8 @@ class Service:
 
     def _audit_loops(self) -> list[str]:
         return [loop_of(name) for name in plan.audit_sinks(self._config)]
+
+
+def _topics(config: Config, part: Part) -> list[str]:
+    """Those that this process has to do with."""
+    return build_bus.topics(config, router=part.router, sinks=part.sinks)

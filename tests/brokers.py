@@ -13,11 +13,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from hookbus.router.bench.broker import answers, free_port, tansu_binary, tansu_command
+from tests.certificates import Authority
 
 ROOT = Path(__file__).parent.parent
 POM = ROOT / "tests/integration/kafka/pom.xml"
@@ -25,18 +26,24 @@ CACHE = ROOT / "build/kafka-4.1.0"
 _START_SECONDS = 60.0
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+USERS: Final = tuple(f"user-{number}" for number in range(80))
+"""Who may log in to Apache Kafka over TLS (PLAIN, password `secret`), and do what is granted."""
 
 
 class Broker:
-    """A broker process. `bootstrap` is what a client connects to; `sasl` the same with a login
-    (user `hookbus`, password `secret`), where the broker has one."""
+    """A broker process. `bootstrap` is what a client connects to, who may do everything.
 
-    def __init__(
-        self, name: str, command: Sequence[str], port: int, folder: Path, sasl: int | None = None
-    ) -> None:
+    Apache Kafka has more listeners: `sasl` with a login (user `hookbus`, password `secret`, who may
+    do everything too); and over TLS, with a certificate of the authority in `ca_file`, `sasl_tls`
+    with a login of one of USERS, and `tls` for whoever has a certificate.
+    """
+
+    sasl = sasl_tls = tls = ca_file = ""
+
+    def __init__(self, name: str, command: Sequence[str], port: int, folder: Path) -> None:
         self.name = name
         self.bootstrap = f"127.0.0.1:{port}"
-        self.sasl = f"127.0.0.1:{sasl}"
+        self.folder = folder
         self._command = command
         self._port = port
         self._log = folder / f"{name}.log"
@@ -110,12 +117,13 @@ def tansu() -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def kafka() -> Iterator[Broker]:
-    """Apache Kafka, one node, KRaft."""
-    port, controller, sasl = free_port(), free_port(), free_port()
+    """Apache Kafka, one node, KRaft, with ACLs."""
+    ports = {name: free_port() for name in ("PLAINTEXT", "SASL", "SASL_TLS", "TLS")}
     with tempfile.TemporaryDirectory(prefix="hookbus-kafka-") as name:
         folder = Path(name)
+        authority = Authority(folder)
         properties = folder / "server.properties"
-        properties.write_text(_properties(port, controller, sasl, folder / "data"))
+        properties.write_text(_properties(ports, folder) + _secured(authority))
         log4j_properties(folder)
         java = java_command(folder)
         subprocess.run(
@@ -124,9 +132,14 @@ def kafka() -> Iterator[Broker]:
             check=True,
             capture_output=True,
         )  # fmt: skip
-        yield from _running(
-            Broker("kafka", [*java, "kafka.Kafka", str(properties)], port, folder, sasl)
+        broker = Broker(
+            "kafka", [*java, "kafka.Kafka", str(properties)], ports["PLAINTEXT"], folder
         )
+        broker.sasl, broker.sasl_tls, broker.tls = (
+            f"127.0.0.1:{ports[name]}" for name in ("SASL", "SASL_TLS", "TLS")
+        )
+        broker.ca_file = authority.file
+        yield from _running(broker)
 
 
 @contextlib.contextmanager
@@ -179,19 +192,21 @@ def jars() -> Path:
     return CACHE
 
 
-def _properties(port: int, controller: int, sasl: int, data: Path) -> str:
+def _properties(ports: Mapping[str, int], folder: Path) -> str:
+    controller = free_port()
+    listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
     return f"""
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
+listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={listeners}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map={_PROTOCOLS}
 listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
 listener.name.sasl.plain.sasl.jaas.config={_PLAIN} required user_hookbus="secret";
 listener.name.sasl.scram-sha-256.sasl.jaas.config={_SCRAM} required;
-log.dirs={data}
+log.dirs={folder / "data"}
 num.network.threads=2
 num.io.threads=4
 auto.create.topics.enable=false
@@ -206,6 +221,30 @@ share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 log.index.size.max.bytes=1048576
+"""
+
+
+_PROTOCOLS = (
+    "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,SASL_TLS:SASL_SSL,TLS:SSL,CONTROLLER:PLAINTEXT"
+)
+
+
+def _secured(authority: Authority) -> str:
+    """The listeners with TLS, and an authorizer that lets nobody there do what was not granted."""
+    certificate, key = authority.issue("broker", of="IP:127.0.0.1")
+    store = Path(certificate).with_name("broker-store.pem")
+    store.write_text(Path(key).read_text() + Path(certificate).read_text())
+    users = " ".join(f'user_{user}="secret"' for user in USERS)
+    return f"""
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:hookbus
+ssl.keystore.type=PEM
+ssl.keystore.location={store}
+ssl.truststore.type=PEM
+ssl.truststore.location={authority.file}
+listener.name.sasl_tls.sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_tls.plain.sasl.jaas.config={_PLAIN} required {users};
+listener.name.tls.ssl.client.auth=required
 """
 
 

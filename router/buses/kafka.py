@@ -46,7 +46,8 @@ class KafkaBus:
         self._numbers |= await ensure_topics(
             self._settings, topics, self._create_topics, changelogs
         )
-        await self._publisher.start()
+        if topics:  # whoever only reads may not be authorized to have a producer
+            await self._publisher.start()
 
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
         await self._require(topics)

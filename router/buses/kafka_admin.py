@@ -11,10 +11,13 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 from aiokafka.errors import (  # type: ignore[import-untyped]
     NoError,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
     for_code,
 )
+from aiokafka.protocol.metadata import MetadataRequest  # type: ignore[import-untyped]
 
-from hookbus.router.buses.kafka_client import bounded, client_options, diagnose, mapped
+from hookbus.router.buses.kafka_client import bounded, client_options, mapped
+from hookbus.router.buses.kafka_diagnosis import diagnose
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.errors import BusUnavailable, StartupError, TopicsMissing
 
@@ -32,7 +35,7 @@ async def ensure_topics(
 ) -> Numbers:
     """The partitions of `topics` and of `changelogs`, which are made like the topics they belong
     to. Raises TopicsMissing unless `create` says how to make them, StartupError if the cluster
-    refuses to or a changelog has too few partitions, BusUnavailable, or BusFatal."""
+    refuses to, hides them, or a changelog has too few partitions, BusUnavailable, or BusFatal."""
     admin = AIOKafkaAdminClient(**client_options(settings))
     try:
         try:
@@ -41,6 +44,8 @@ async def ensure_topics(
             raise await diagnose(settings, error) from error
         found = await bounded(_numbers(admin), settings.request_timeout, "listing topics")
         missing = [topic for topic in (*topics, *changelogs) if topic not in found]
+        if missing:
+            await bounded(_refuse_hidden(admin, missing), settings.request_timeout, "asking")
         if missing and create is None:
             raise TopicsMissing(missing)
         if missing and create is not None:
@@ -75,6 +80,23 @@ async def _numbers(admin: AIOKafkaAdminClient) -> Numbers:
     }
 
 
+async def _refuse_hidden(admin: AIOKafkaAdminClient, missing: list[str]) -> None:
+    """Topics that a cluster doesn't list may be there, and hidden from us: it says so to whoever
+    asks for them by name. Raises StartupError."""
+    asked = MetadataRequest(missing, allow_auto_topic_creation=False)
+    answer = await admin._client.send(admin._client.get_random_node(), asked)
+    hidden = sorted(
+        topic
+        for code, topic, *_ in answer.topics
+        if for_code(code) is TopicAuthorizationFailedError
+    )
+    if hidden:
+        raise StartupError(
+            f"not authorized for the topics {', '.join(hidden)}, or they don't exist: this user may"
+            " not see them"
+        )
+
+
 async def _create(admin: AIOKafkaAdminClient, new: list[NewTopic]) -> None:
     answer = await admin.create_topics(new)
     for topic, code, *_ in answer.topic_errors:
@@ -86,7 +108,8 @@ def _judge(topic: str, error: Any) -> None:
         return
     if error.retriable:
         raise mapped(error(), "creating topics")
-    raise StartupError(f"the topic {topic} can't be created: {error.__name__}")
+    why = "not authorized" if error is TopicAuthorizationFailedError else error.__name__
+    raise StartupError(f"the topic {topic} can't be created: {why}")
 
 
 async def _appear(admin: AIOKafkaAdminClient, topics: list[str]) -> Numbers:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
 from aiokafka import errors  # type: ignore[import-untyped]
-from aiokafka.conn import collect_hosts, create_conn  # type: ignore[import-untyped]
 from aiokafka.helpers import create_ssl_context  # type: ignore[import-untyped]
 
 from hookbus.router.buses.kafka_settings import KafkaSettings
@@ -18,12 +17,18 @@ from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError, Output
 log = logging.getLogger("hookbus.bus")
 T = TypeVar("T")
 
+# What an ACL is missing for. aiokafka gives these the names that we had asked with.
+_GUARDED: Final = {
+    errors.TopicAuthorizationFailedError: "topic",
+    errors.GroupAuthorizationFailedError: "group",
+    errors.TransactionalIdAuthorizationFailed: "transactional id",
+    errors.ClusterAuthorizationFailedError: "cluster, or to write to any topic",
+}
 # Nothing that waiting could cure; everything else is worth another try.
 _FATAL: Final = (
     errors.AuthenticationFailedError,
     errors.AuthenticationMethodNotSupported,
-    errors.ClusterAuthorizationFailedError,
-    errors.GroupAuthorizationFailedError,
+    *_GUARDED,
     errors.IllegalSaslStateError,
     errors.InconsistentGroupProtocolError,
     errors.IncompatibleBrokerVersion,
@@ -32,8 +37,6 @@ _FATAL: Final = (
     errors.InvalidTopicError,
     errors.ProducerFenced,
     errors.SaslAuthenticationFailed,
-    errors.TopicAuthorizationFailedError,
-    errors.TransactionalIdAuthorizationFailed,
     errors.UnsupportedCodecError,
     errors.UnsupportedSaslMechanismError,
     errors.UnsupportedVersionError,
@@ -71,6 +74,12 @@ async def bounded(work: Awaitable[T], seconds: float, what: str) -> T:
         raise mapped(error, what) from error
 
 
+def seen(task: asyncio.Future[Any]) -> None:
+    """A callback for a task whose caller may be cancelled: or asyncio complains of its error."""
+    if not task.cancelled():
+        task.exception()
+
+
 def mapped(error: BaseException, what: str) -> HookbusError:
     """Our error for one of aiokafka's or the network's. Texts of brokers are not repeated: they
     can hold names of topics and users, not content, but their length is not ours."""
@@ -79,6 +88,8 @@ def mapped(error: BaseException, what: str) -> HookbusError:
     name = type(error).__name__
     if isinstance(error, errors.MessageSizeTooLargeError | errors.RecordTooLargeError):
         return OutputTooLarge(f"{what}: the broker refuses a record of this size")
+    if type(error) in _GUARDED:
+        return BusFatal(f"{what}: not authorized for the {_guarded(error)}")
     if isinstance(error, _FATAL) or _is_dead(error):
         return BusFatal(f"{what}: {name}")
     if isinstance(error, TimeoutError):
@@ -86,35 +97,25 @@ def mapped(error: BaseException, what: str) -> HookbusError:
     return BusUnavailable(f"{what}: {name}")
 
 
-async def diagnose(settings: KafkaSettings, found: BusUnavailable) -> HookbusError:
-    """Why the cluster can't be reached: aiokafka's bootstrap hides a refused login or certificate
-    behind a connection error, so each server is asked once more."""
-    if settings.protocol == "PLAINTEXT":
-        return found
-    options = client_options(settings)
-    del options["bootstrap_servers"]
-    for host, port, _ in collect_hosts(settings.bootstrap_servers):
-        try:
-            connection = await bounded(
-                create_conn(host, port, **options), settings.request_timeout, "the login"
-            )
-        except BusFatal as fatal:
-            return fatal
-        except BusUnavailable as passing:
-            if isinstance(passing.__cause__, ssl.SSLCertVerificationError):
-                return BusFatal("the login: the broker's certificate is not trusted")
-        else:
-            connection.close()
-    return found
+def _guarded(error: BaseException) -> str:
+    """What an authorization error is about, such as `topic siem`."""
+    said = error.args[0] if error.args else ()
+    names = [said] if isinstance(said, str) else sorted(map(str, said))
+    return " ".join([_GUARDED[type(error)], ", ".join(names)]).rstrip()
 
 
 def _ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
     try:
         context: ssl.SSLContext = create_ssl_context(
-            cafile=settings.ca_file, certfile=settings.cert_file, keyfile=settings.key_file
+            cafile=settings.ca_file,
+            certfile=settings.cert_file,
+            keyfile=settings.key_file,
+            password="",  # without one OpenSSL would ask the terminal for it
         )
     except (OSError, ssl.SSLError) as error:
-        raise BusFatal(f"the TLS files can't be used: {type(error).__name__}") from error
+        files = (settings.ca_file, settings.cert_file, settings.key_file)
+        named = ", ".join(file for file in files if file is not None)
+        raise BusFatal(f"TLS files can't be used ({named}): {type(error).__name__}") from error
     return context
 
 

@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from hookbus.router.buses.changes import Changes
 from hookbus.router.buses.kafka_buffer import Buffer
-from hookbus.router.buses.kafka_client import bounded, mapped
+from hookbus.router.buses.kafka_client import bounded, mapped, seen
 from hookbus.router.buses.kafka_close import stop_consumer
 from hookbus.router.buses.kafka_lag import measure_lag
 from hookbus.router.buses.kafka_membership import has_identity
@@ -101,7 +101,9 @@ class KafkaReader:
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         self._refuse_fatal()
         # A caller that is cancelled must not leave a commit that nobody remembers.
-        await asyncio.shield(asyncio.ensure_future(self._settle(settlements)))
+        settling = asyncio.ensure_future(self._settle(settlements))
+        settling.add_done_callback(seen)
+        await asyncio.shield(settling)
 
     def assigned(self) -> frozenset[Partition]:
         return frozenset(self._buffer.held)

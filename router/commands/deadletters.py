@@ -70,7 +70,7 @@ async def _replay(config: Config, wanted: Wanted, options: argparse.Namespace) -
         if options.dry_run:
             await bus.open([])
         else:
-            await bus.open(build_bus.topics(config), changelogs)
+            await bus.open(build_replay.topics(config), changelogs)
         done = Replayed(bus, changelog, topic)
         await done.load()
         replay = Replay(

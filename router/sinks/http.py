@@ -193,7 +193,8 @@ class HttpSink:
             return True  # never used
         context = ssl.create_default_context(cafile=ca_file)
         if cert_file is not None:
-            context.load_cert_chain(cert_file, key_file)
+            # Without a password OpenSSL would ask the terminal for it.
+            context.load_cert_chain(cert_file, key_file, password="")
         return context
 
     def _authorization(self, bearer: Callable[[], str]) -> str | None:

@@ -10,8 +10,8 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import NewTopics
-from hookbus.router.errors import BusFatal, BusUnavailable
-from hookbus.router.types import Reader
+from hookbus.router.errors import BusFatal, BusUnavailable, OutputTooLarge
+from hookbus.router.types import Output, Reader
 from tests.brokers import Broker
 from tests.router.buses.rig import collect, done, fresh, numbered, numbers, scanned, until
 from tests.router.buses.test_kafka import opened, settings, within
@@ -176,3 +176,23 @@ async def test_what_was_deleted_or_aborted_is_not_fetched(broker: Broker) -> Non
         await admin.close()
         assert await offsets() == [2, 8, 9, 10]
         assert [record async for record in bus.fetch(topic, 0, [0, 1])] == []
+
+
+async def test_a_publish_that_fails_ends_the_others_that_share_its_producer(broker: Broker) -> None:
+    """They are told at once, to try again, and don't wait for what can't come any more."""
+    topic, gone = fresh("in"), fresh("gone")
+    large = Output(topic, b"k", b"x" * (2 * 1024 * 1024))  # the broker takes half of it
+    async with opened(
+        broker.bootstrap, topic, gone, request_timeout=8.0, max_message_bytes=4 * 1024 * 1024
+    ) as bus:
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        await admin.start()
+        await admin.delete_topics([gone])
+        await admin.close()
+        waiting = asyncio.create_task(bus.publish(numbered(gone, 1)))
+        with pytest.raises(OutputTooLarge):
+            await bus.publish([large])
+        with pytest.raises(BusUnavailable, match="given up"):
+            await waiting
+        await bus.publish(numbered(topic, 3))
+        assert len(await scanned(bus, topic)) == 3

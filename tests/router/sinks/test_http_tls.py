@@ -8,7 +8,6 @@ import ssl
 import subprocess
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from hookbus.router.errors import StartupError
 from hookbus.router.sinks.contract import Delivery
 from hookbus.router.sinks.http import HttpSink
 from hookbus.router.types import Record
+from tests.certificates import Authority
 
 Records = Callable[..., list[Record]]
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
@@ -25,34 +25,6 @@ Serve = Callable[..., AbstractAsyncContextManager[Any]]
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 TLS_FAILED = Delivery(0, Fault("route", "tls_failed"))
 HUNG_UP = Delivery(0, Fault("route", "connection_failed"))  # by a server that doesn't say why
-
-
-class Authority:
-    """A certificate authority in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.file = self._make("ca", "-addext", "keyUsage=keyCertSign")
-
-    def _make(self, name: str, *options: str) -> str:
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"]
-        command += ["ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}"]
-        command += ["-keyout", f"{name}.key", "-out", f"{name}.pem", *options]
-        subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
-        return str(self.folder / f"{name}.pem")
-
-    def issue(self, name: str, *options: str) -> tuple[str, str]:
-        """A certificate for a host name or a client, and its key."""
-        alt = ["-addext", f"subjectAltName=DNS:{name}", "-CA", "ca.pem", "-CAkey", "ca.key"]
-        return self._make(name, *alt, *options), str(self.folder / f"{name}.key")
-
-    def server(self, name: str, *options: str, clients: bool = False) -> ssl.SSLContext:
-        """The TLS side of a server that is called `name`; with `clients` it asks for a certificate
-        of this authority."""
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.file)
-        context.load_cert_chain(*self.issue(name, *options))
-        context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
-        return context
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +134,17 @@ async def test_a_key_that_does_not_fit_stops_the_start(authority: Authority) -> 
     sink = HttpSink("siem", "https://siem.example/", cert_file=cert_file, key_file=key_file)
     with pytest.raises(StartupError):
         await sink.open()
+
+
+async def test_a_key_with_a_passphrase_stops_the_start(
+    authority: Authority, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And nobody is asked for it: a service has no terminal."""
+    cert_file, key_file = authority.issue("hookbus")
+    locked = str(authority.folder / "locked.key")
+    command = ["openssl", "pkey", "-in", key_file, "-aes256", "-passout", "pass:x", "-out", locked]
+    subprocess.run(command, check=True)
+    sink = HttpSink("siem", "https://siem.example/", cert_file=cert_file, key_file=locked)
+    with pytest.raises(StartupError):
+        await sink.open()
+    assert "pass phrase" not in capfd.readouterr().err
