@@ -88,6 +88,8 @@ def mapped(error: BaseException, what: str) -> HookbusError:
     name = type(error).__name__
     if isinstance(error, errors.MessageSizeTooLargeError | errors.RecordTooLargeError):
         return OutputTooLarge(f"{what}: the broker refuses a record of this size")
+    if isinstance(error, errors.InvalidTimestampError):
+        return BusUnavailable(f"{what}: the broker takes no record with this machine's time")
     if type(error) in _GUARDED:
         return BusFatal(f"{what}: not authorized for the {_guarded(error)}")
     if isinstance(error, _FATAL) or _is_dead(error):
