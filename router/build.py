@@ -16,8 +16,7 @@ from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection
 from hookbus.policies.struct_capture import StructRewriter
 from hookbus.router import build_bus, redaction
-from hookbus.router.attempts import replay_topic
-from hookbus.router.config import (
+from hookbus.router.configuration.config import (
     Config,
     Correlation,
     DeadLetters,
@@ -30,6 +29,7 @@ from hookbus.router.formats import Formatter
 from hookbus.router.memory import Memory
 from hookbus.router.orders import RoutePlan
 from hookbus.router.pipeline import Pipeline
+from hookbus.router.replays.attempts import replay_topic
 from hookbus.schemas import loader
 
 _STREAM_EVENTS = 10_000

@@ -6,18 +6,18 @@ import re
 import time
 from collections.abc import Collection
 
-from hookbus.router.attempts import replay_topic
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.buses.sqlite import SqliteBus
-from hookbus.router.config import (
+from hookbus.router.configuration.config import (
     BusConfig,
     Config,
     Failures,
 )
+from hookbus.router.configuration.units import Secret
 from hookbus.router.errors import StartupError
+from hookbus.router.replays.attempts import replay_topic
 from hookbus.router.types import Bus
-from hookbus.router.units import Secret
 
 _JOURNAL_RETENTION = 30 * 86400.0
 """Seconds that forwarded failures stay readable in the journal."""

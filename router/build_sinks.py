@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from hookbus.router import build_bus
-from hookbus.router.config import (
+from hookbus.router.configuration.config import (
     Config,
     HttpBackend,
     SinkConfig,

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from hookbus.router import logs
+    from hookbus.router.telemetry import logs
 
     logs.configure("error")  # `run` says more; what the others have to say is their output
     code = int(import_module(options.usage.module).execute(options))

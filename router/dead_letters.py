@@ -16,8 +16,8 @@ from msgspec import Struct
 from hookbus.codecs.trace_context import of_headers
 from hookbus.codecs.verdict import Code, Refusal
 from hookbus.policies.faults import Reason
-from hookbus.router.attempts import Place, attempts_of, origin_of, place_of
-from hookbus.router.config import DeadLetters
+from hookbus.router.configuration.config import DeadLetters
+from hookbus.router.replays.attempts import Place, attempts_of, origin_of, place_of
 from hookbus.router.types import Headers, Output, Record
 
 _ROOM: Final = 512

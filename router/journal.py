@@ -23,10 +23,10 @@ from hookbus.codecs.strict import encode
 from hookbus.codecs.trace_context import TraceContext, of_headers
 from hookbus.policies.failures import HOOK_FAILURE, Affected, Policy, hook_failure
 from hookbus.policies.faults import Reason
-from hookbus.router.attempts import attempts_of
 from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.errors import OutputTooLarge
-from hookbus.router.persistence import Persistence
+from hookbus.router.processes.persistence import Persistence
+from hookbus.router.replays.attempts import attempts_of
 from hookbus.router.types import Bus, Output, Reader, Record, Settlement
 
 _log = logging.getLogger("hookbus.journal")

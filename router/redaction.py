@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hookbus.policies.redaction.listed import SHORTEST, too_short
 from hookbus.policies.redaction.redactor import Redactor, Settings
-from hookbus.router.config import Config
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.units import Secret
 from hookbus.router.errors import StartupError
-from hookbus.router.units import Secret
 
 _log = logging.getLogger("hookbus.redaction")
 

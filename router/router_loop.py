@@ -11,14 +11,14 @@ from functools import partial
 from typing import Final
 
 from hookbus.router.errors import OutputTooLarge
-from hookbus.router.logs import where
 from hookbus.router.memory import Memory
-from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
-from hookbus.router.persistence import Persistence
 from hookbus.router.pipeline import Outcome, Pipeline
-from hookbus.router.progress import Progress
-from hookbus.router.spans import RouterSpans
+from hookbus.router.processes.persistence import Persistence
+from hookbus.router.telemetry.logs import where
+from hookbus.router.telemetry.metrics import Metrics
+from hookbus.router.telemetry.progress import Progress
+from hookbus.router.telemetry.spans import RouterSpans
 from hookbus.router.types import Partition, Reader, Record, Settlement
 
 _log = logging.getLogger("hookbus.router")

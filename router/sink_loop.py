@@ -24,11 +24,11 @@ from hookbus.policies.failures import HOOK_FAILURE, Domains, Policy, named_backe
 from hookbus.policies.faults import Fault
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.journal import Journal
-from hookbus.router.metrics import Metrics
-from hookbus.router.persistence import Persistence
-from hookbus.router.progress import Progress
+from hookbus.router.processes.persistence import Persistence
 from hookbus.router.sinks.contract import Delivery, Sink
-from hookbus.router.spans import DeliverySpans
+from hookbus.router.telemetry.metrics import Metrics
+from hookbus.router.telemetry.progress import Progress
+from hookbus.router.telemetry.spans import DeliverySpans
 from hookbus.router.types import Partition, Reader, Record, Settlement
 
 Lane = Partition | None

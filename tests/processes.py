@@ -24,8 +24,9 @@ from uuid import uuid4
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hookbus.router import build_bus, config_file
+from hookbus.router import build_bus
 from hookbus.router.buses.sqlite import SqliteBus
+from hookbus.router.configuration import config_file
 from hookbus.router.types import Bus, Record
 
 JSON = dict[str, Any]

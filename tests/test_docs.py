@@ -12,9 +12,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from docs.reference import configuration, pages
-from hookbus.router import build, plan
-from hookbus.router.config import Config
-from hookbus.router.config_file import parse
+from hookbus.router import build
+from hookbus.router.configuration import plan
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.config_file import parse
 from tests.processes import command
 
 ROOT = Path(__file__).parent.parent

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hookbus.router import build, plan
-from hookbus.router.config_file import load, parse
+from hookbus.router import build
+from hookbus.router.configuration import plan
+from hookbus.router.configuration.config_file import load, parse
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "deploy" / "examples").glob("*.yaml"))

@@ -1,4 +1,4 @@
-"""The configuration reference, from the Structs in `hookbus.router.config`."""
+"""The configuration reference, from the Structs in `hookbus.router.configuration.config`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
-from hookbus.router import config
-from hookbus.router.units import Duration, Secret, Size
+from hookbus.router.configuration import config
+from hookbus.router.configuration.units import Duration, Secret, Size
 
 _HEAD: Final = """\
 # Configuration reference

@@ -8,10 +8,10 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
 from hookbus.router import build
-from hookbus.router.config_file import parse
-from hookbus.router.metrics import Metrics
-from hookbus.router.reload import ReloadMetrics
-from hookbus.router.workers.overview import WorkerMetrics
+from hookbus.router.configuration.config_file import parse
+from hookbus.router.processes.reload import ReloadMetrics
+from hookbus.router.processes.workers.overview import WorkerMetrics
+from hookbus.router.telemetry.metrics import Metrics
 from hookbus.schemas import loader
 
 _CONFIG: Final = """

@@ -16,8 +16,8 @@ from hookbus.router.bench.events import sessions
 from hookbus.router.bench.kafka_topics import fresh, removed_topics
 from hookbus.router.bench.routing import fill, routing
 from hookbus.router.bench.timing import Result, summary
-from hookbus.router.config import Config
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.types import Bus
 
 NAME: Final = "bus (Kafka)"

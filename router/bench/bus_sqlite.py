@@ -18,8 +18,8 @@ from hookbus.router.bench.events import sessions
 from hookbus.router.bench.routing import fill, routing
 from hookbus.router.bench.timing import Result, summary
 from hookbus.router.buses.sqlite_schema import prepare
-from hookbus.router.config import Config
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.types import Record
 
 NAME: Final = "bus (SQLite)"

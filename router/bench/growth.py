@@ -13,7 +13,7 @@ from hookbus.router.bench.budget import Budget
 from hookbus.router.bench.events import sessions, six_type_mix
 from hookbus.router.bench.in_memory import THREE_ROUTES, stepping
 from hookbus.router.bench.timing import Result, Work, alternate, summary
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 
 _ROUTES: Final = (1, 3, 10, 30)
 _BYTES: Final = (500, 1_000, 10_000, 100_000)

@@ -15,7 +15,7 @@ from hookbus.router import build
 from hookbus.router.bench.budget import Budget
 from hookbus.router.bench.events import many_sessions, padded_mix, six_type_mix
 from hookbus.router.bench.timing import Result, Work, compare
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.memory import Memory
 from hookbus.router.pipeline import Pipeline
 from hookbus.router.types import Record

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 
 from hookbus.router import build_bus
 from hookbus.router.buses.kafka_client import bounded
-from hookbus.router.config import Config
+from hookbus.router.configuration.config import Config
 
 _PREFIX: Final = "hookbus-bench-"
 _PATIENCE: Final = 30.0

@@ -19,7 +19,7 @@ from hookbus.router.bench.events import sessions
 from hookbus.router.bench.kafka_topics import fresh, removed_topics
 from hookbus.router.bench.running import PATIENCE, running
 from hookbus.router.bench.timing import Result
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.errors import StartupError
 from hookbus.router.types import Bus, Output
 

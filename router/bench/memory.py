@@ -13,7 +13,7 @@ from hookbus.router.bench.events import sessions
 from hookbus.router.bench.routing import fill
 from hookbus.router.bench.running import Running, running
 from hookbus.router.bench.timing import Result
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.types import Bus
 
 _CONFIG: Final = """

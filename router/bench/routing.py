@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry
 
 from hookbus.router import build, build_bus
 from hookbus.router.bench.events import Sample
-from hookbus.router.config import Config
-from hookbus.router.metrics import Metrics
+from hookbus.router.configuration.config import Config
 from hookbus.router.pending import PendingStore
-from hookbus.router.progress import Progress
 from hookbus.router.router_loop import NAME, RouterLoop
+from hookbus.router.telemetry.metrics import Metrics
+from hookbus.router.telemetry.progress import Progress
 from hookbus.router.types import Bus, Output, Partition, Reader, Record, Settlement
 
 _PORTION: Final = 1000

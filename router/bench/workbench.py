@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hookbus.router.bench.broker import tansu
 from hookbus.router.bench.budget import Budget
-from hookbus.router.event_loop import EventLoop, runner
+from hookbus.router.processes.event_loop import EventLoop, runner
 
 T = TypeVar("T")
 

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from hookbus.router import build, config_file, plan
+from hookbus.router import build
 from hookbus.router.buses.kafka_codecs import codecs
-from hookbus.router.config import Config
+from hookbus.router.configuration import config_file, plan
+from hookbus.router.configuration.config import Config
 from hookbus.router.errors import ConfigError
-from hookbus.router.letters import moment
+from hookbus.router.replays.letters import moment
 
 _STDIN: Final = Path("-")
 

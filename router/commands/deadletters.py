@@ -8,13 +8,14 @@ import time
 from collections import Counter
 from typing import Any, Final
 
-from hookbus.router import build, build_bus, build_replay
+from hookbus.router import build, build_bus
 from hookbus.router.commands.common import complain, period, write
 from hookbus.router.commands.registered import load_registered
-from hookbus.router.config import Config
-from hookbus.router.letters import Wanted, read_letter, shown
-from hookbus.router.replay import Replay
-from hookbus.router.replayed import Replayed
+from hookbus.router.configuration.config import Config
+from hookbus.router.replays import build_replay
+from hookbus.router.replays.letters import Wanted, read_letter, shown
+from hookbus.router.replays.replay import Replay
+from hookbus.router.replays.replayed import Replayed
 
 EXIT_FINE: Final = 0
 EXIT_REFUSED: Final = 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from hookbus.router import build_bus
 from hookbus.router.commands.common import complain, period, write
 from hookbus.router.commands.registered import load_registered
-from hookbus.router.config import Config
+from hookbus.router.configuration.config import Config
 from hookbus.router.failure_list import Found, failures
 from hookbus.router.journal import TOPICS
 from hookbus.router.types import Bus

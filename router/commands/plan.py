@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from hookbus.router import plan
 from hookbus.router.commands.common import write
 from hookbus.router.commands.registered import load_registered
+from hookbus.router.configuration import plan
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import orjson
 
 from hookbus.router import build_bus
 from hookbus.router.commands.common import batches, load_config, unknown
-from hookbus.router.config import Config
+from hookbus.router.configuration.config import Config
 from hookbus.router.sinks.threads import in_thread
 from hookbus.router.types import Output
 

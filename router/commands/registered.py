@@ -6,11 +6,12 @@ import argparse
 
 from msgspec import Struct
 
-from hookbus.router import build, config_file, plan
+from hookbus.router import build
 from hookbus.router.buses.kafka_codecs import codecs
-from hookbus.router.config import Config
+from hookbus.router.configuration import config_file, plan
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.registration import Environment, Note, Registered, merge, register
 from hookbus.router.errors import ConfigError
-from hookbus.router.registration import Environment, Note, Registered, merge, register
 
 
 class Loaded(Struct, frozen=True):

@@ -6,13 +6,13 @@ import argparse
 import gc
 import os
 
-from hookbus.router import logs
-from hookbus.router.alone import run_alone
 from hookbus.router.commands.registered import load_registered
-from hookbus.router.event_loop import runner
-from hookbus.router.part import choose
-from hookbus.router.reload import Loaded, tell
-from hookbus.router.workers.supervisor import run_workers
+from hookbus.router.processes.alone import run_alone
+from hookbus.router.processes.event_loop import runner
+from hookbus.router.processes.part import choose
+from hookbus.router.processes.reload import Loaded, tell
+from hookbus.router.processes.workers.supervisor import run_workers
+from hookbus.router.telemetry import logs
 
 
 def execute(options: argparse.Namespace) -> int:

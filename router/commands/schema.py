@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from hookbus.router import config_file
 from hookbus.router.commands.common import write
+from hookbus.router.configuration import config_file
 
 
 def execute(options: argparse.Namespace) -> int:

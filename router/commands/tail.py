@@ -8,7 +8,7 @@ import sys
 
 from hookbus.router import build_bus
 from hookbus.router.commands.common import load_config
-from hookbus.router.config import Config
+from hookbus.router.configuration.config import Config
 from hookbus.router.sinks.jsonlines import line
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from hookbus.router import build_bus, config_file
+from hookbus.router import build_bus
+from hookbus.router.configuration import config_file
 from hookbus.router.errors import BusUnavailable
 from hookbus.router.types import Bus, Output
 from tests.brokers import Broker

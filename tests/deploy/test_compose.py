@@ -9,8 +9,8 @@ import pytest
 from compose_spec import PyOptions
 from ruamel.yaml import YAML
 
-from hookbus.router.config_file import load
-from hookbus.router.units import Duration
+from hookbus.router.configuration.config_file import load
+from hookbus.router.configuration.units import Duration
 from tests.deploy.composefile import FILE, mounts, published, tmpfs, tree
 from tests.deploy.containerfile import ROOT, stages
 from tests.deploy.locks import pyproject

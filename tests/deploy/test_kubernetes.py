@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from tests.deploy.containerfile import ROOT, stages
 from tests.deploy.locks import pyproject
 from tests.deploy.manifests import (

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from hookbus.router.config_file import load
-from hookbus.router.units import Duration
+from hookbus.router.configuration.config_file import load
+from hookbus.router.configuration.units import Duration
 from tests.deploy.containerfile import ROOT
 from tests.deploy.unitfile import FILE, installation, settings
 

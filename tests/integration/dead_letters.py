@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from hookbus.router import build, build_bus, config_file
+from hookbus.router import build, build_bus
+from hookbus.router.configuration import config_file
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.types import Output, Record
 from tests.processes import Setup, command

@@ -20,7 +20,9 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from hookbus.router import build, build_bus, build_replay, config_file
+from hookbus.router import build, build_bus
+from hookbus.router.configuration import config_file
+from hookbus.router.replays import build_replay
 from hookbus.router.types import Output, Record
 from tests.acls import TABLE, Acl, Row, grant, revoke
 from tests.brokers import ROOT, USERS, Broker

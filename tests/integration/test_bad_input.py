@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from hookbus.router import build_bus, config_file
+from hookbus.router import build_bus
+from hookbus.router.configuration import config_file
 from hookbus.router.types import Output, Record
 from tests.brokers import Broker, chosen
 from tests.processes import (

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hookbus.router import build_bus, config_file
+from hookbus.router import build_bus
+from hookbus.router.configuration import config_file
 from hookbus.router.journal import CHANGELOGS, TOPICS
 from hookbus.router.usage.contract import Example, Usage
 from hookbus.router.usage.every import COMMANDS

@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 from hookbus.codecs.trace_context import TraceContext
-from hookbus.router import build_bus, config_file
-from hookbus.router.config_traces import Otlp
-from hookbus.router.otlp import OtlpExporter
-from hookbus.router.spans import Span
+from hookbus.router import build_bus
+from hookbus.router.configuration import config_file
+from hookbus.router.configuration.config_traces import Otlp
+from hookbus.router.configuration.units import Duration
+from hookbus.router.telemetry.otlp import OtlpExporter
+from hookbus.router.telemetry.spans import Span
 from hookbus.router.types import Headers, Output
-from hookbus.router.units import Duration
 from tests.brokers import free_port
 from tests.collector import Collector, collecting
 from tests.corpus import events
@@ -323,7 +324,7 @@ def test_without_opentelemetry_a_configuration_with_traces_is_refused(local: Set
 def test_nothing_of_opentelemetry_is_loaded_without_traces() -> None:
     """It costs start time and memory."""
     program = (
-        "import sys, hookbus.router.cli, hookbus.router.service\n"
+        "import sys, hookbus.router.cli, hookbus.router.processes.service\n"
         "sys.exit('opentelemetry' in sys.modules)"
     )
     assert _python(program).returncode == 0

@@ -16,10 +16,10 @@ from hookbus.codecs.headers import read_headers
 from hookbus.policies.correlation import Change, Entry
 from hookbus.router import build
 from hookbus.router.cli import main
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.memory import Memory
-from hookbus.router.metrics import Metrics
 from hookbus.router.pipeline import Outcome
+from hookbus.router.telemetry.metrics import Metrics
 from hookbus.router.types import Output, Record
 from tests.corpus import aep_events as corpus
 from tests.corpus import events

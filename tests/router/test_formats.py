@@ -14,8 +14,8 @@ from hookbus.codecs.headers import read_headers
 from hookbus.codecs.strict import encode
 from hookbus.codecs.verdict import Refusal
 from hookbus.router import build
-from hookbus.router.config_file import parse
-from hookbus.router.metrics import Metrics
+from hookbus.router.configuration.config_file import parse
+from hookbus.router.telemetry.metrics import Metrics
 from hookbus.router.types import Record
 from tests.corpus import aep_events, elicitations, events
 

@@ -9,7 +9,7 @@ from hookbus.codecs.aep_stream import Streams
 from hookbus.codecs.headers import read_headers
 from hookbus.policies.correlation import PendingRequests
 from hookbus.router import build
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.memory import Memory
 from hookbus.router.types import Record
 from tests.corpus import events

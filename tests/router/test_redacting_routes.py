@@ -13,14 +13,15 @@ from prometheus_client import CollectorRegistry
 from hookbus.codecs.aep_stream import Streams
 from hookbus.policies.correlation import PendingRequests
 from hookbus.policies.redaction.redactor import Redactor, Settings
-from hookbus.router import build, plan
+from hookbus.router import build
 from hookbus.router.cli import main
-from hookbus.router.config import Config
-from hookbus.router.config_file import parse
+from hookbus.router.configuration import plan
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.errors import ConfigError, StartupError
 from hookbus.router.memory import Memory
-from hookbus.router.metrics import Metrics
 from hookbus.router.pipeline import Pipeline
+from hookbus.router.telemetry.metrics import Metrics
 from hookbus.router.types import Record
 from tests.corpus import elicitations, events
 from tests.corpus.secrets import LISTED, SECRETS

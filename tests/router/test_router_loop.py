@@ -8,13 +8,13 @@ from prometheus_client import CollectorRegistry
 
 from hookbus.router import build, build_bus
 from hookbus.router.bench.events import sessions
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.errors import BusUnavailable
-from hookbus.router.metrics import Metrics
 from hookbus.router.pending import PendingStore
-from hookbus.router.persistence import Persistence
-from hookbus.router.progress import Progress
+from hookbus.router.processes.persistence import Persistence
 from hookbus.router.router_loop import NAME, RouterLoop
+from hookbus.router.telemetry.metrics import Metrics
+from hookbus.router.telemetry.progress import Progress
 from hookbus.router.types import Output
 
 CONFIG = """

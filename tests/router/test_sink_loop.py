@@ -12,14 +12,14 @@ from prometheus_client import CollectorRegistry
 from hookbus.codecs.headers import Attributes, write_headers
 from hookbus.policies.failures import Domains
 from hookbus.router.buses.sqlite import SqliteBus
-from hookbus.router.config import DeadLetters
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config import DeadLetters
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.journal import CHANGELOGS, FORWARDED, KEPT, TOPICS, Journal
-from hookbus.router.metrics import Metrics
-from hookbus.router.progress import Progress
 from hookbus.router.sink_loop import SinkLoop, Terms
 from hookbus.router.sinks.http import HttpSink
+from hookbus.router.telemetry.metrics import Metrics
+from hookbus.router.telemetry.progress import Progress
 from hookbus.router.types import Output
 
 NAME = "com.example.siem"

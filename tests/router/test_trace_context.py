@@ -6,7 +6,7 @@ import pytest
 
 from hookbus.codecs.headers import read_headers
 from hookbus.router import build
-from hookbus.router.config_file import parse
+from hookbus.router.configuration.config_file import parse
 from hookbus.router.types import Record
 from tests.corpus import aep_events, events
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hookbus.router.units import Duration
+from hookbus.router.configuration.units import Duration
 from tests.deploy.composefile import mounts, tmpfs, tree
 from tests.deploy.containerfile import ROOT
 from tests.integration.deploy.broker import names

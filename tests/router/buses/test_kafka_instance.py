@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hookbus.router import build_bus
-from hookbus.router.config import BusConfig, Config, Kafka
+from hookbus.router.configuration.config import BusConfig, Config, Kafka
+from hookbus.router.configuration.units import Secret
 from hookbus.router.errors import StartupError
-from hookbus.router.units import Secret
 
 CONFIG = Config(
     bus=BusConfig(

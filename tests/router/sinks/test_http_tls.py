@@ -143,7 +143,7 @@ async def test_a_key_with_a_passphrase_stops_the_start(
     cert_file, key_file = authority.issue("hookbus")
     locked = str(authority.folder / "locked.key")
     command = ["openssl", "pkey", "-in", key_file, "-aes256", "-passout", "pass:x", "-out", locked]
-    subprocess.run(command, check=True)
+    await asyncio.to_thread(subprocess.run, command, check=True)
     sink = HttpSink("siem", "https://siem.example/", cert_file=cert_file, key_file=locked)
     with pytest.raises(StartupError):
         await sink.open()

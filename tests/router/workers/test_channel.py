@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hookbus.router import config_file
-from hookbus.router.part import choose
-from hookbus.router.units import Duration, Size
-from hookbus.router.workers.channel import Channel, Order, Prepare, Start, Stop
+from hookbus.router.configuration import config_file
+from hookbus.router.configuration.units import Duration, Size
+from hookbus.router.processes.part import choose
+from hookbus.router.processes.workers.channel import Channel, Order, Prepare, Start, Stop
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "deploy/examples").glob("*.yaml"))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hookbus.router.workers.merged_metrics import (
+from hookbus.router.processes.workers.merged_metrics import (
     Family,
     Labels,
     Merged,

@@ -1,0 +1,24 @@
+"""How a loop becomes a member of its consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hookbus.router.configuration.config import Config
+from hookbus.router.processes.persistence import Persistence
+from hookbus.router.telemetry.metrics import Metrics
+from hookbus.router.telemetry.progress import Progress
+from hookbus.router.types import Bus, Reader
+
+
+async def join(
+    bus: Bus,
+    config: Config,
+    loop: str,
+    topics: Sequence[str],
+    metrics: Metrics,
+    progress: Progress,
+) -> Reader:
+    """Join as soon as the bus answers. Raises StartupError or BusFatal."""
+    group = f"{config.bus.group}.{loop.replace(':', '.')}"
+    return await Persistence(loop, metrics, progress)(lambda: bus.reader(group, topics))

@@ -1,0 +1,31 @@
+"""What a plan says of the bus."""
+
+import pytest
+
+from hookbus.router import build
+from hookbus.router.configuration import plan
+from hookbus.router.configuration.config_file import parse
+
+
+def problems(kafka, codecs=("none", "gzip")):
+    text = f'bus: {{kafka: {{bootstrap_servers: "kafka:9092", {kafka}}}}}'
+    return plan.problems(parse(text), build.event_types(), codecs)
+
+
+def test_a_compression_that_can_not_be_done_here_is_refused_and_how_to_get_it_said():
+    """At the first batch it would be too late."""
+    (problem,) = problems("compression: zstd")
+    assert problem == (
+        "bus.kafka.compression: zstd needs a package that is not installed "
+        "(pip install 'hookbus[compression]')"
+    )
+    assert problems("compression: zstd", ("none", "gzip", "zstd")) == []
+    assert problems("compression: gzip") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["batch_size", "fetch_min_bytes", "fetch_max_bytes", "max_partition_fetch_bytes"]
+)
+def test_a_size_of_nothing_is_refused(name):
+    assert problems(f"{name}: 0B") == [f"bus.kafka.{name}: at least 1B"]
+    assert problems(f"{name}: 1MiB, linger: 5ms, fetch_max_wait: 100ms") == []
