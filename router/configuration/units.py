@@ -47,7 +47,9 @@ class Secret(Struct, frozen=True, forbid_unknown_fields=True):
     """A reference to a secret: an environment variable or a file, never the secret itself."""
 
     env: str | None = None
+    """The environment variable that holds it."""
     file: str | None = None
+    """The file that holds it; a newline at its end doesn't count."""
 
     def problem(self) -> str | None:
         """What is wrong with the reference itself, read or not."""
