@@ -24,7 +24,7 @@ from tests.chaos.clock import Clock
 from tests.processes import Metrics, Processes, Service, Setup
 
 SOURCES = 16
-RATE = 80
+RATE = 40
 """Events a second."""
 WARM_UP = 5.0
 QUIET = 15.0

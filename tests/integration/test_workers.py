@@ -173,7 +173,7 @@ def test_the_workers_of_a_supervisor_that_is_killed_settle_and_end(
     until(lambda: all(map(_gone, service.workers().values())), lambda: f"gone: {service.stderr}")
     ends = [line["worker"] for line in service.logs if line["message"] == "stopped"]
     assert sorted(ends) == ["router-1", "router-2", "sinks"]
-    again = processes.run(single)
+    again = processes.run(single).ready()  # or the stop may come before it is there to obey
     _arrived(single, len(sent), again)
     assert len(_archived(single)) == len(sent), "something came twice"
     again.stop()
