@@ -40,8 +40,13 @@ def cut_part(part: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
 def size_of(part: Mapping[str, Any]) -> int | float | None:
     """In UTF-8 bytes: of the text, or else as the part says, if it does."""
     if "text" in part:
-        return len(part["text"].encode())
+        return utf8_size(part["text"])
     return part.get("size")
+
+
+def utf8_size(text: str) -> int:
+    """In bytes; without encoding what is ASCII."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def bare_media_type(media_type: str) -> str:

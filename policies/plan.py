@@ -77,11 +77,16 @@ class _Compiler:
     def object(self, schema: Schema) -> Step:
         fates = fates_of(schema, self._resolve, self._level)
         steps = {name: self.step(*fate) for name, fate in fates.items()}
-        return object_with_gaps_step(steps) if schema.get("x-gaps") else object_step(steps)
+        return _object_with_gaps_step(steps) if schema.get("x-gaps") else _object_step(steps)
 
     def _array(self, schema: Schema) -> Step:
         item = resolved(schema["items"], self._resolve)
-        return array_step(self.step(fate_of(item, self._level, needed=True), item))
+        return _array_step(self.step(fate_of(item, self._level, needed=True), item))
+
+
+def own_gaps(pointers: list[str]) -> list[dict[str, str]]:
+    """The gaps of an object that tells of its withheld members itself: by name."""
+    return [{"path": pointer[1:], "reason": REASON} for pointer in pointers]
 
 
 def keep(value: Any, at: str, gaps: list[str]) -> Any:
@@ -125,7 +130,7 @@ def _part(level: Level) -> Step:
     return step
 
 
-def object_step(steps: Mapping[str, Step]) -> Step:
+def _object_step(steps: Mapping[str, Step]) -> Step:
     def step(value: Any, at: str, gaps: list[str]) -> Any:
         copy: dict[str, Any] = {}
         for name, member in value.items():
@@ -146,22 +151,21 @@ def object_step(steps: Mapping[str, Step]) -> Step:
     return step
 
 
-def object_with_gaps_step(steps: Mapping[str, Step]) -> Step:
+def _object_with_gaps_step(steps: Mapping[str, Step]) -> Step:
     """An object that tells of its withheld members itself, by name (AHP `mcp.connection`)."""
-    inner = object_step(steps)
+    inner = _object_step(steps)
 
     def step(value: Any, at: str, gaps: list[str]) -> Any:
         own: list[str] = []
         copy = inner(value, "", own)
-        withheld = [{"path": pointer[1:], "reason": REASON} for pointer in own]
-        if withheld:
-            copy["gaps"] = copy.get("gaps", []) + withheld
+        if own:
+            copy["gaps"] = copy.get("gaps", []) + own_gaps(own)
         return copy
 
     return step
 
 
-def array_step(item: Step) -> Step:
+def _array_step(item: Step) -> Step:
     if item is keep:
         return keep
 

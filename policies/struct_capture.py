@@ -17,7 +17,7 @@ from hookbus.policies.capture import FormNote, foreign
 from hookbus.policies.fates import Below, Resolve, Schema
 from hookbus.policies.form_extension import FORM_EXTENSION
 from hookbus.policies.levels import CAPTURE_EXTENSION
-from hookbus.policies.parts import bare_media_type
+from hookbus.policies.parts import bare_media_type, utf8_size
 from hookbus.policies.plan import REASON
 from hookbus.policies.selection import Selection, category_in, lowers
 from hookbus.policies.struct_plan import StructCut, compile_struct_cut
@@ -100,7 +100,7 @@ class StructRewriter:
 def _described(part: Any, parts: list[_Part]) -> _Part:
     """At `metadata`: the size in UTF-8 bytes stays or is measured."""
     text = part.text
-    size = part.size if text is UNSET else _utf8_size(text)
+    size = part.size if text is UNSET else utf8_size(text)
     made = _Part(
         part.id,
         part.kind,
@@ -112,10 +112,6 @@ def _described(part: Any, parts: list[_Part]) -> _Part:
     )
     parts.append(made)
     return made
-
-
-def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
 
 
 def _omitted(part: Any, parts: list[_Part]) -> _Part:

@@ -25,7 +25,7 @@ from hookbus.policies.fates import (
     kept_texts,
     resolved,
 )
-from hookbus.policies.plan import PLACEHOLDER, REASON
+from hookbus.policies.plan import PLACEHOLDER, own_gaps
 
 StructCut = Callable[
     [Any, Mapping[str, Any], list[str], Callable[[Any, list[Any]], Any], list[Any]], Any
@@ -70,8 +70,9 @@ class _Writer:
 
     def __init__(self, resolve: Resolve, level: Below) -> None:
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {"UNSET": UNSET, "PLACEHOLDER": PLACEHOLDER}
-        self.scope["withheld"] = lambda paths: [{"path": p[1:], "reason": REASON} for p in paths]
+        self.scope: dict[str, Any] = {
+            "UNSET": UNSET, "PLACEHOLDER": PLACEHOLDER, "own_gaps": own_gaps,
+        }  # fmt: skip
         self._resolve = resolve
         self._level: Below = level
         self._depth = 1
@@ -89,7 +90,7 @@ class _Writer:
         self._line(f"{self._gaps} = []")
         self._members(schema, kind, _Place(place.value, place.tree, ""), copy)
         with self._block(f"if {self._gaps}:"):
-            self._line(f"{copy}.gaps = [*({copy}.gaps or ()), *withheld({self._gaps})]")
+            self._line(f"{copy}.gaps = [*({copy}.gaps or ()), *own_gaps({self._gaps})]")
         self._gaps = around
         return copy
 

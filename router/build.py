@@ -11,6 +11,7 @@ from hookbus.policies.aep_capture import AepRewriter
 from hookbus.policies.capture import Rewriter, View
 from hookbus.policies.copies import Copier
 from hookbus.policies.correlation import PendingRequests
+from hookbus.policies.fates import Resolve, Schema
 from hookbus.policies.match import compile_filter
 from hookbus.policies.redaction.contract import Redacts
 from hookbus.policies.selection import Selection
@@ -64,19 +65,18 @@ def formatter() -> Formatter:
 
 
 def rewriter(redactor: Redacts | None = None) -> Rewriter:
-    schemas = loader.load()
-    definitions = schemas["definitions"]
-    return Rewriter(
-        {name: definitions[name] for name in loader.event_types(schemas)},
-        lambda reference: definitions[reference.rpartition("/")[2]],
-        redactor,
-    )
+    return Rewriter(*_ahp_schemas(), redactor)
 
 
 def struct_rewriter() -> StructRewriter:
+    return StructRewriter(*_ahp_schemas())
+
+
+def _ahp_schemas() -> tuple[dict[str, Schema], Resolve]:
+    """By event type, and what finds the others."""
     schemas = loader.load()
     definitions = schemas["definitions"]
-    return StructRewriter(
+    return (
         {name: definitions[name] for name in loader.event_types(schemas)},
         lambda reference: definitions[reference.rpartition("/")[2]],
     )

@@ -13,7 +13,7 @@ from hookbus.router.configuration.units import Duration, Size
 from hookbus.router.processes.part import choose
 from hookbus.router.processes.workers.channel import Channel, Order, Prepare, Start, Stop
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "deploy/examples").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[4] / "deploy/examples").glob("*.yaml"))
 
 
 async def pair() -> tuple[Channel[Order], Channel[Order]]:
