@@ -20,7 +20,7 @@ test-kafka: .venv-test/installed
 	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka
 
 # Everything breaks for a while (CHAOS_SECONDS) on three Kafka nodes; then everything is counted.
-CHAOS_SECONDS ?= 600
+CHAOS_SECONDS ?= 540
 chaos: .venv-test/installed
 	$(TEST)/python -m tests.chaos --seconds $(CHAOS_SECONDS)
 

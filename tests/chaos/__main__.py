@@ -18,7 +18,7 @@ from tests.processes import Processes
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600, help="how long things break")
+    parser.add_argument("--seconds", type=float, default=540, help="how long things break")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.seconds:.0f} seconds", flush=True)
@@ -28,7 +28,7 @@ def main() -> int:
     ):
         clock = Clock(Path(folder))
         if not clock.can_step:
-            print("libfaketime is not installed: no clock is stepped", flush=True)
+            print("there is no C compiler: no clock is stepped", flush=True)
         with Processes(clock.environment) as processes:
             play = Play(
                 nodes, Path(folder), clock, processes, seconds=options.seconds, seed=options.seed

@@ -104,10 +104,10 @@ class Play:
             outage = await self._measured(self._backends["closed"])
             await self._break_things(routers, archive)
         await self._heal(archive)
-        await self._until_settled()
+        settled = await self._until_settled()
         rows = list(check(await self._evidence()))
         judged = self._seconds >= FULL
-        return [*rows, _latency(calm, outage, judged=judged), *self._counts()]
+        return [*rows, _latency(calm, outage, judged=judged), settled, *self._counts()]
 
     def _configure(self) -> None:
         setup = self._setup
@@ -190,9 +190,9 @@ class Play:
     async def _break_things(self, routers: list[Service], archive: Service) -> None:
         end = time.monotonic() + self._seconds
         deeds: list[tuple[str, float, Callable[[], Awaitable[None]]]] = [
-            ("router killed", 20.0, lambda: self._kill_router(routers)),
-            ("router joined or left", 35.0, lambda: self._join_or_leave(routers)),
-            ("broker killed", 60.0, self._restart_broker),
+            ("router killed", 16.0, lambda: self._kill_router(routers)),
+            ("router joined or left", 32.0, lambda: self._join_or_leave(routers)),
+            ("broker killed", 45.0, self._restart_broker),
             ("backend troubled", 6.0, self._trouble),
             ("disk full", 45.0, lambda: self._fill_disk(archive)),
         ]
@@ -256,15 +256,16 @@ class Play:
         for backend in self._backends.values():
             await backend.become("ok")
 
-    async def _until_settled(self) -> None:
-        """Wait until every group has passed everything, looked at twice."""
-        calm, deadline = 0, time.monotonic() + SETTLED
+    async def _until_settled(self) -> Row:
+        """Wait until every group has passed everything, looked at three times."""
+        calm, began = 0, time.monotonic()
         while calm < 3:
             await asyncio.sleep(1)
             behind = await asyncio.to_thread(self._behind)
             calm = 0 if behind else calm + 1
-            if time.monotonic() > deadline:
+            if time.monotonic() > began + SETTLED:
                 raise TimeoutError(f"not settled: {behind}")
+        return "settled once nothing broke any more", f"{time.monotonic() - began:.0f} s", True
 
     def _behind(self) -> list[str]:
         """What is not done yet, in words."""
