@@ -50,7 +50,7 @@ class Decoder:
             return tree
         if not isinstance(tree, dict):
             return _UNKNOWN
-        inside = carries(tree)
+        inside = carries(tree) if "specversion" in tree else None
         if inside is not None and protocol in (None, inside):
             return self._carried(unwrap(tree, value))
         match protocol or protocol_of(tree):
@@ -121,8 +121,6 @@ def _aep(tree: dict[str, Any], raw: bytes) -> Event:
         tree["source"],
         tree["id"],
         tree["time"],
-        tree.get("session"),
-        tree["agent"],
         tree,
         raw,
         trace=of_attributes(tree) if "traceparent" in tree else None,
@@ -130,15 +128,12 @@ def _aep(tree: dict[str, Any], raw: bytes) -> Event:
 
 
 def _ahp(tree: dict[str, Any], raw: bytes, struct: Struct | None) -> Event:
-    session = tree.get("session")
     return Event(
         "ahp",
         tree["type"],
         tree["source"],
         tree["id"],
         tree["time"],
-        session["id"] if session else None,
-        tree["harness"]["name"],
         tree,
         raw,
         0,

@@ -14,12 +14,10 @@ Protocol = Literal["ahp", "aep"]
 class Event(Struct, frozen=True):
     """One valid event. Its identity is `(source, id)`, never `id` alone.
 
-    `time` is an RFC 3339 date-time. `session` is the session's id, None where the event has none;
-    AEP's is only unique for its source. `emitter` says what emitted it: the harness's name in AHP,
-    the agent in AEP. `tree` and `raw` are the event itself, without the message that carried it.
-    `tree` is shared: whoever wants another one makes a copy. `dropped` counts attributes around it,
-    of a CloudEvent, that it can't have. `trace` is the context that the event itself names, or the
-    CloudEvent around it. `struct` is the event once more, as the derived type of
+    `time` is an RFC 3339 date-time. `tree` and `raw` are the event itself, without the message that
+    carried it. `tree` is shared: whoever wants another one makes a copy. `dropped` counts
+    attributes around it, of a CloudEvent, that it can't have. `trace` is the context that the event
+    itself names, or the CloudEvent around it. `struct` is the event once more, as the derived type of
     `hookbus.codecs.typed` (AHP); None where only the schema itself could accept it. It is shared as
     well.
     """
@@ -29,10 +27,20 @@ class Event(Struct, frozen=True):
     source: str
     id: str
     time: str
-    session: str | None
-    emitter: str
     tree: dict[str, Any]
     raw: bytes
     dropped: int = 0
     trace: TraceContext | None = None
     struct: Struct | None = None
+
+    @property
+    def session(self) -> str | None:
+        """The session's id, None where the event has none; AEP's is only unique for its source."""
+        session: Any = self.tree.get("session")
+        return session["id"] if session and self.protocol == "ahp" else session
+
+    @property
+    def emitter(self) -> str:
+        """What emitted it: the harness's name in AHP, the agent in AEP."""
+        name: str = self.tree["harness"]["name"] if self.protocol == "ahp" else self.tree["agent"]
+        return name

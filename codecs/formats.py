@@ -13,12 +13,15 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-_DATE_TIME = re.compile(
-    r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_TIME = (
     r"[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?"
-    r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
-    re.ASCII,
+    r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
+_ORDINARY_DAY = re.compile(
+    rf"[1-9]\d{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]){_TIME}", re.ASCII
+)
+"""Of a day that every month has: tried first, because it decides most."""
+_DATE_TIME = re.compile(rf"(\d{{4}})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]){_TIME}", re.ASCII)
 _LEAP_SECOND = re.compile(r"[Tt](\d\d):(\d\d):60(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 _DAY_MINUTES = 24 * 60
 _LONGEST_REMEMBERED = 512
@@ -27,6 +30,8 @@ _LONG_MONTHS = frozenset({"01", "03", "05", "07", "08", "10", "12"})
 
 def is_date_time(text: str) -> bool:
     """Whether `text` is an RFC 3339 date-time, with an offset, of a day that exists."""
+    if _ORDINARY_DAY.fullmatch(text):
+        return True
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         return _is_leap_second(text)

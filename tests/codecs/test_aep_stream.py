@@ -163,7 +163,7 @@ def test_an_answer_that_had_to_be_rejected_breaks_a_rule_once(story: Story) -> N
 
 def test_events_of_ahp_have_no_stream() -> None:
     """They are passed over."""
-    event = Event("ahp", "session.end", "urn:x", "1", "t", "s", "h", {"id": "1"}, b"")
+    event = Event("ahp", "session.end", "urn:x", "1", "t", {"id": "1"}, b"")
     streams = Streams(10)
     assert streams.see(event) is None
     assert streams.see(event) is None
