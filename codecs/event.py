@@ -17,9 +17,9 @@ class Event(Struct, frozen=True):
     `time` is an RFC 3339 date-time. `tree` and `raw` are the event itself, without the message that
     carried it. `tree` is shared: whoever wants another one makes a copy. `dropped` counts
     attributes around it, of a CloudEvent, that it can't have. `trace` is the context that the event
-    itself names, or the CloudEvent around it. `struct` is the event once more, as the derived type of
-    `hookbus.codecs.typed` (AHP); None where only the schema itself could accept it. It is shared as
-    well.
+    itself names, or the CloudEvent around it. `struct` is the event once more, as the derived type
+    of `hookbus.codecs.typed` (AHP); None where only the schema itself could accept it. It is shared
+    as well.
     """
 
     protocol: Protocol
@@ -36,8 +36,9 @@ class Event(Struct, frozen=True):
     @property
     def session(self) -> str | None:
         """The session's id, None where the event has none; AEP's is only unique for its source."""
-        session: Any = self.tree.get("session")
-        return session["id"] if session and self.protocol == "ahp" else session
+        session = self.tree.get("session")
+        found: str | None = session["id"] if session and self.protocol == "ahp" else session
+        return found
 
     @property
     def emitter(self) -> str:

@@ -13,6 +13,7 @@ from hookbus.router.bench.latency import latency
 from hookbus.router.bench.memory import memory
 from hookbus.router.bench.timing import Result
 from hookbus.router.bench.workbench import Workbench
+from hookbus.router.bench.workers import workers
 
 Benchmark = Callable[[Workbench], Iterator[Result]]
 
@@ -36,6 +37,13 @@ def _bus(bench: Workbench) -> Iterator[Result]:
     yield bench.run(bus_sqlite(bench.budget))
 
 
+def _workers(bench: Workbench) -> Iterator[Result]:
+    broker = bench.kafka()
+    if broker is not None:
+        yield bench.run(workers("workers (Kafka)", broker, bench.budget))
+    yield bench.run(workers("workers (SQLite)", None, bench.budget))
+
+
 def _latency(bench: Workbench) -> Iterator[Result]:
     broker = bench.kafka()
     if broker is not None:
@@ -56,6 +64,7 @@ SUITE: Final[Mapping[str, Benchmark]] = {
     "pipeline": _pipeline,
     "redact": _redact,
     "bus": _bus,
+    "workers": _workers,
     "latency": _latency,
     "memory": _memory,
     "growth": _growth,

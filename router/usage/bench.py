@@ -8,7 +8,7 @@ from typing import Final
 
 from hookbus.router.usage.contract import CONFIGURED, Example, Usage, exits
 
-NAMES: Final = ("validate", "pipeline", "redact", "bus", "latency", "memory", "growth")
+NAMES: Final = ("validate", "pipeline", "redact", "bus", "workers", "latency", "memory", "growth")
 BROKER: Final = "HOOKBUS_BENCH_BROKER"
 
 
@@ -34,13 +34,13 @@ BENCH = Usage(
     "bench",
     "hookbus.router.commands.bench",
     "Measure how fast this machine does it, as ratios to what it is compared with.",
-    "Runs on shipped events, for about four minutes; rates are medians of seven rounds, and what "
+    "Runs on shipped events, for about six minutes; rates are medians of seven rounds, and what "
     "they are compared with takes its turn in each. The official validator is compared with where "
     "it is installed (the PyPI package agenthooksprotocol). The buses copy one record to three "
     "topics, against loops of the bare client that copy its bytes three times, and against plain "
-    "inserts; latency is from the append to the ingress to the line in a sink's file, at half of "
-    "the load that the service sustains; memory is that of a router process; growth shows what an "
-    "event costs with more routes, bytes and open questions.",
+    "inserts; two workers are measured against one; latency is from the append to the ingress to "
+    "the line in a sink's file, at half of the load that the service sustains; memory is that of a "
+    "router process; growth shows what an event costs with more routes, bytes and open questions.",
     arguments,
     exits(*CONFIGURED),
     (Example("hookbus bench --only validate --json", "One benchmark, for a program to read"),),

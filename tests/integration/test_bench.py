@@ -31,6 +31,7 @@ NAMES = {
         "bus (Kafka)": ("bare batch loop", "bare send loop"),
         "bus (SQLite)": ("bare inserts",),
     },
+    "workers": {"workers (Kafka)": ("one worker",), "workers (SQLite)": ("one worker",)},
     "latency": {"latency (Kafka)": (), "latency (SQLite)": ()},
     "memory": {"memory": ()},
     "growth": {
