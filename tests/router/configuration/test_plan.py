@@ -33,6 +33,7 @@ def test_the_example_of_the_design_has_no_problems():
         ("topics: [hookbus.siem]", "topics: [hookbus.seim]", "did you mean hookbus.siem?"),
         ("https://siem.example", "http://siem.example", "sinks.com.example.siem.http.url"),
         ("https://siem.example", "https://a:b@siem.example", "sinks.com.example.siem.http.url"),
+        ("bearer: {env: SIEM_TOKEN}", "key_file: k", "sinks.com.example.siem.http.key_file: goes"),
         ("    http:", "    stdout: {}\n    http:", "exactly one of http, file, stdout and topic"),
         ("archive.jsonl", "journal.db", "named 2 times"),
         ("journal_only: [com.example.archive]", "journal_only: [com.exmple.archive]", "did you"),
