@@ -36,6 +36,13 @@ from hookbus.schemas import loader
 _STREAM_EVENTS = 10_000
 """How many AEP events of a partition are remembered, to tell which break the rules of streams."""
 _STREAM_EVENTS_OF_INPUT = 1_000_000
+_ANSWERED_OF_INPUT = 100_000
+_BATCHES_REDELIVERED = 2
+"""The router loop processes a batch while the one before is settled; both may come again."""
+_OFFSETS_OF_RECORD = 2
+"""On Kafka the end of a transaction takes an offset too, and each record may be in one of its own.
+Where more offsets are missing (compaction, aborted transactions), a second result may be an orphan
+when it comes again; a first one would have to be followed by `max_answered` others."""
 
 
 def event_types() -> tuple[str, ...]:
@@ -92,17 +99,23 @@ def correlator() -> Correlator:
 
 def memory(config: Config) -> Memory:
     """What is remembered of a partition, nothing yet."""
-    return _memory(config.correlation, _STREAM_EVENTS)
+    redelivered = _BATCHES_REDELIVERED * config.bus.max_poll_records * _OFFSETS_OF_RECORD
+    return Memory(_pending(config.correlation, redelivered), Streams(_STREAM_EVENTS))
 
 
 def memory_of_input() -> Memory:
-    """What is remembered of the lines that a command reads."""
-    return _memory(Correlation(), _STREAM_EVENTS_OF_INPUT)
+    """What is remembered of the lines that a command reads: each comes once."""
+    bounds = Correlation(max_answered=_ANSWERED_OF_INPUT)
+    return Memory(_pending(bounds, redelivered=0), Streams(_STREAM_EVENTS_OF_INPUT))
 
 
-def _memory(bounds: Correlation, events: int) -> Memory:
-    pending = PendingRequests(most=bounds.max_requests, age=int(bounds.max_age * 1000))
-    return Memory(pending, Streams(events))
+def _pending(bounds: Correlation, redelivered: int) -> PendingRequests:
+    return PendingRequests(
+        most=bounds.max_requests,
+        most_answered=bounds.max_answered,
+        redelivered=redelivered,
+        age=int(bounds.max_age * 1000),
+    )
 
 
 def pipeline(config: Config, judge: Decoder) -> Pipeline:

@@ -227,7 +227,11 @@ class Correlation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """Which elicitation requests are remembered, so that their results can be matched."""
 
     max_requests: Positive = 100_000
-    """For each partition of an ingress; beyond, the oldest is forgotten."""
+    """Open ones, for each partition of an ingress; beyond, the oldest is forgotten."""
+    max_answered: Positive = 1_000
+    """Answered ones, for each partition, so that a second result can be told from a first; beyond,
+    the one answered first is forgotten. What was forgotten within the last offsets, four
+    times as many as `bus.max_poll_records`, is kept for records that come again after a crash."""
     max_age: Duration = default(Duration(86400))
     """How long a request is open; a result that comes later is `late`."""
 

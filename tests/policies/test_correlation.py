@@ -24,8 +24,31 @@ def reply(session="s1", server="srv", mode="form", digest="yes"):
     return Reply(session, server, mode, digest)
 
 
-def pending(most=100, age=24 * HOUR):
-    return PendingRequests(most=most, age=age)
+def pending(most=100, age=24 * HOUR, most_answered=100, redelivered=30):
+    return PendingRequests(most=most, age=age, most_answered=most_answered, redelivered=redelivered)
+
+
+def asked_and_answered(store, count, first=0):
+    """So many requests one after another, each answered at once; what the changelog hears."""
+    changes: list[Change] = []
+    for number in range(first, first + count):
+        identity = Identity("urn:a", f"q{number}")
+        changes += store.ask(identity, question(), at(2 * number))
+        changes += store.answer(identity, reply(), at(2 * number + 1)).changes
+    return changes
+
+
+def compacted(changes):
+    """What a changelog has in the end: the last value of each key."""
+    last = {change.key: change for change in changes}
+    return {key: change for key, change in last.items() if change.value is not None}
+
+
+def restored(changes, **bounds):
+    store = pending(**bounds)
+    for change in changes:
+        store.restore(change)
+    return store
 
 
 def at(offset, hours=0.0):
@@ -101,6 +124,86 @@ def test_requests_are_bounded_in_number_and_age():
     assert len(store) == 1
 
 
+def test_of_the_answered_requests_those_that_were_answered_last_are_known():
+    """A second result of one of the others is an orphan."""
+    store = pending(most_answered=2)
+    for number in (0, 1, 2):
+        store.ask(Identity("urn:a", f"q{number}"), question(), at(number))
+    for offset, number in enumerate((2, 0, 1), 3):
+        store.answer(Identity("urn:a", f"q{number}"), reply(), at(offset))
+    again = [store.answer(Identity("urn:a", f"q{n}"), reply(), at(9)) for n in (0, 1, 2)]
+    assert [match.classification for match in again] == ["duplicate", "duplicate", "orphan"]
+
+
+def test_answered_requests_leave_open_ones_their_room_and_the_other_way_round():
+    """Each kind has a bound of its own."""
+    store = pending(most=2, most_answered=2, redelivered=1)
+    store.ask(Q1, question(), at(0))
+    asked_and_answered(store, 20, first=2)
+    for number in range(50, 55):
+        store.ask(Identity("urn:a", f"q{number}"), question(), at(2 * number))
+    assert store.answer(Identity("urn:a", "q21"), reply(), at(200)).classification == "duplicate"
+    assert store.answer(Q1, reply(), at(201)).classification == "orphan"
+    assert store.answer(Identity("urn:a", "q54"), reply(), at(202)).classification == "matched"
+
+
+def test_the_changelog_holds_what_is_kept_and_nothing_else():
+    """What was answered too long ago is deleted from it."""
+    store = pending(most_answered=3, redelivered=4)
+    left = compacted(asked_and_answered(store, 20))
+    assert sorted(left) == [b'["urn:a","q%d"]' % number for number in range(15, 20)]
+    assert len(store) == 5
+
+
+def test_an_id_may_be_used_again_once_its_request_is_forgotten():
+    """The new request outlives the deletion of the old one, which was still due."""
+    store = pending(most_answered=1, redelivered=1)
+    changes = asked_and_answered(store, 2)
+    again = Identity("urn:a", "q0")
+    changes += store.ask(again, question(), at(10))
+    changes += asked_and_answered(store, 5, first=20)
+    assert b'["urn:a","q0"]' in compacted(changes)
+    assert store.answer(again, reply(), at(90)).classification == "matched"
+
+
+def test_after_a_restore_the_bounds_hold_with_the_next_match():
+    """Also where they were larger before; the changelog hears what is deleted."""
+    changes = asked_and_answered(pending(), 20)
+    store = restored(changes, most=5, most_answered=3, redelivered=4)
+    changes += asked_and_answered(store, 1, first=20)
+    assert len(store) == 5
+    assert sorted(compacted(changes)) == [b'["urn:a","q%d"]' % n for n in range(16, 21)]
+
+
+@given(st.permutations(range(8)))
+def test_the_order_of_the_changelog_does_not_matter(order):
+    """Open requests go by when they were asked, answered ones by when they were answered."""
+    first = pending()
+    changes = asked_and_answered(first, 4)
+    for number in range(4, 8):
+        changes += first.ask(Identity("urn:a", f"q{number}"), question(), at(2 * number))
+    kept = list(compacted(changes).values())
+    store = restored([kept[n] for n in order], most=4, most_answered=2, redelivered=0)
+    changes += asked_and_answered(store, 1, first=8)
+    assert sorted(compacted(changes)) == [b'["urn:a","q%d"]' % n for n in (3, 5, 6, 7, 8)]
+
+
+def test_what_requests_have_in_common_is_held_once():
+    """Servers ask the same form again and again; live and after a restore."""
+    live, changes = pending(), []
+    for number in range(2):
+        asked = Question("s1", "srv", "form", f"t{number}", bytes(range(200)))
+        changes += live.ask(Identity("urn:a", f"q{number}"), asked, at(number))
+    for store in (live, restored(changes)):
+        one, other = (
+            store.answer(Identity("urn:a", f"q{number}"), reply(), at(9 + number)).question
+            for number in range(2)
+        )
+        assert one.time != other.time
+        assert one.form is other.form
+        assert one.session is other.session
+
+
 def test_a_record_that_comes_again_is_classified_as_before():
     """After a crash the same records are taken again; their copies must be the same."""
     store = pending()
@@ -153,6 +256,39 @@ def test_a_restart_from_the_changelog_changes_no_classification(records, cut, ba
     again = play(restored, numbered[resumed:], [])
     results_before = sum(not record[0] for _, record in numbered[:resumed])
     assert first[:results_before] + again == whole
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.booleans()), max_size=60),
+    st.integers(1, 3),
+    st.integers(0, 10),
+    st.integers(0, 60),
+    st.randoms(use_true_random=False),
+)
+def test_a_restart_changes_no_classification_however_few_answered_requests_are_known(
+    steps, most_answered, back, cut, random
+):
+    """As long as no more records come again than it was told; the changelog is compacted, and in
+    any order."""
+    records, asked = [], 0
+    for offset, (is_request, age, yes) in enumerate(steps):
+        asked += is_request
+        name = f"q{asked if is_request else max(asked - age, 0)}"
+        records.append((offset, (is_request, name, "s1", "yes" if yes else "no", 0)))
+    bounds = {"most_answered": most_answered, "redelivered": back}
+    whole = play(pending(**bounds), records, [])
+    changes: list[Change] = []
+    first = play(pending(**bounds), records[:cut], changes)
+    kept = list(compacted(changes).values())
+    random.shuffle(kept)
+    resumed = max(0, min(cut, len(records)) - back)
+    later: list[Change] = []
+    again = play(restored(kept, **bounds), records[resumed:], later)
+    results_before = sum(not record[0] for _, record in records[:resumed])
+    assert first[:results_before] + again == whole
+    every: list[Change] = []
+    play(pending(**bounds), records, every)
+    assert compacted(changes + later).keys() == compacted(every).keys()
 
 
 def test_what_the_changelog_holds_that_cannot_be_read_is_ignored():

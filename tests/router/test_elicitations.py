@@ -8,7 +8,7 @@ from agenthooksprotocol.runtime import Validator
 
 from hookbus.codecs.aep_stream import Streams
 from hookbus.codecs.headers import read_headers
-from hookbus.policies.correlation import PendingRequests
+from hookbus.policies.correlation import Identity, Moment, PendingRequests, Question, Reply
 from hookbus.router import build
 from hookbus.router.configuration.config_file import parse
 from hookbus.router.memory import Memory
@@ -91,7 +91,7 @@ class Play:
     """Events taken one after another by one partition."""
 
     def __init__(self):
-        self.pending = PendingRequests(most=100, age=86_400_000)
+        self.pending = PendingRequests(most=100, most_answered=100, redelivered=0, age=86_400_000)
         self.offset = 0
 
     def take(self, value):
@@ -300,3 +300,23 @@ def test_the_changes_of_the_pending_requests_go_with_the_outputs():
     assert asked.key == answered.key
     assert asked.partition == answered.partition == 0
     assert "hookbus.pending.in" not in play.take(copy.deepcopy(accept(ANSWERS, 4)))
+
+
+def test_a_second_result_that_comes_again_two_batches_later_is_classified_as_before():
+    """Though its request was forgotten in between."""
+    text = "bus: {sqlite: {path: bus.db}, max_poll_records: 5}\ncorrelation: {max_answered: 1}"
+    pending = build.memory(parse(text)).pending
+    reply = Reply(None, "s", "form", "d")
+    for number in range(6):
+        asked = Identity("urn:a", str(number))
+        pending.ask(asked, Question(None, "s", "form", "t"), Moment(2 * number, 0))
+        pending.answer(asked, reply, Moment(2 * number + 1, 0))
+    first = Identity("urn:a", "0")
+    assert pending.answer(first, reply, Moment(2, 0)).classification == "duplicate"
+    assert pending.answer(first, reply, Moment(3, 0)).classification == "orphan"
+    assert len(pending) == 6
+    for number in range(6, 50):
+        asked = Identity("urn:a", str(number))
+        pending.ask(asked, Question(None, "s", "form", "t"), Moment(2 * number, 0))
+        pending.answer(asked, reply, Moment(2 * number + 1, 0))
+    assert len(pending) == 1 + 10

@@ -38,7 +38,9 @@ PIPELINE = pipeline()
 
 
 def memory():
-    return Memory(PendingRequests(most=100, age=1000), Streams(100))
+    return Memory(
+        PendingRequests(most=100, most_answered=100, redelivered=0, age=1000), Streams(100)
+    )
 
 
 def step(value, topic="in", with_pipeline=PIPELINE):

@@ -68,7 +68,10 @@ class Play:
 
     def __init__(self, made: Pipeline | None = None) -> None:
         self.pipeline = made or ITS_OWN
-        self.memory = Memory(PendingRequests(most=100, age=86_400_000), Streams(100))
+        self.memory = Memory(
+            PendingRequests(most=100, most_answered=100, redelivered=0, age=86_400_000),
+            Streams(100),
+        )
         self.offset = 0
 
     def take(self, event: Any) -> dict[str, Any]:
