@@ -133,6 +133,13 @@ def ingress_of(config: Config) -> dict[str, str]:
     return {topic: name for name, source in config.ingress.items() for topic in source.topics}
 
 
+def overlap(config: Config) -> bool:
+    """Whether the router should go on while the bus settles. The embedded bus works in this process
+    and would have to share Python's lock with it, while every other process waits for the file's
+    one writer."""
+    return config.bus.kafka is not None
+
+
 def largest(config: Config) -> int:
     """The longest value that the bus takes, in bytes."""
     if config.bus.kafka is not None:

@@ -31,7 +31,8 @@ _SLICE: Final = 50
 
 
 class RouterLoop:
-    """One member of the router's consumer group."""
+    """One member of the router's consumer group; with `overlap` it processes one batch while the
+    bus settles the one before."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class RouterLoop:
         ingress_of: Mapping[str, str],
         routes: Sequence[str],
         batch: int,
+        overlap: bool,
         metrics: Metrics,
         progress: Progress,
         clock: Callable[[], float],
@@ -53,6 +55,7 @@ class RouterLoop:
         self._ingress_of = ingress_of
         self._routes = tuple(routes)
         self._batch = batch
+        self._overlap = overlap
         self._metrics = metrics
         self._progress = progress
         self._clock = clock
@@ -63,13 +66,16 @@ class RouterLoop:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; what is in hand then is settled first. While the bus settles a
-        batch, the next one is processed, and no more: it is settled after that."""
+        batch, the next one is received and, with `overlap`, processed, and no more: it is settled
+        after that."""
         self._progress.joined()
         settling: asyncio.Task[None] | None = None
         try:
             while not stop.is_set():
                 records = await self._persist(lambda: self._reader.receive(self._batch, _WAIT))
-                if settling is not None and (self._change is not None or settling.done()):
+                if settling is not None and (
+                    not self._overlap or self._change is not None or settling.done()
+                ):
                     await settling
                     settling = None
                 if self._change is not None:

@@ -31,7 +31,7 @@ dead_letters: {topic: dead}
 """
 
 
-_REDACTING: Final = THREE_ROUTES.replace(
+REDACTING: Final = THREE_ROUTES.replace(
     "dead_letters:",
     "  review: {topic: review, capture: redacted, redact: true}\ndead_letters:",
 )
@@ -68,7 +68,7 @@ def redact(budget: Budget) -> list[Result]:
     return [
         compare(
             name,
-            stepping(events, _REDACTING, copies=4),
+            stepping(events, REDACTING, copies=4),
             {**_references(events), "metadata copy": _copying(events, "metadata", "full")},
             budget,
         )

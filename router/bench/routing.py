@@ -43,6 +43,7 @@ class Routing:
             ingress_of=build_bus.ingress_of(config),
             routes=tuple(config.routes),
             batch=config.bus.max_poll_records,
+            overlap=build_bus.overlap(config),
             metrics=Metrics(CollectorRegistry(), config, build.known_types(), "bench"),
             progress=Progress(time.monotonic, _PATIENCE),
             clock=time.monotonic,

@@ -44,7 +44,7 @@ def alternate(works: Mapping[str, Work], budget: Budget) -> list[Rates]:
     for work in works.values():
         work()  # what is made at the first use isn't measured
     return [
-        {who: _rate(work, budget.seconds) for who, work in works.items()}
+        {who: rate(work, budget.seconds) for who, work in works.items()}
         for _ in range(budget.rounds)
     ]
 
@@ -58,7 +58,8 @@ def summary(name: str, others: Iterable[str], rounds: Sequence[Rates]) -> Result
     )
 
 
-def _rate(work: Work, seconds: float) -> float:
+def rate(work: Work, seconds: float) -> float:
+    """How many items a second are done, over at least so many seconds and one turn."""
     done, started = 0, time.perf_counter()
     while True:
         done += work()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from hookbus.router.buses import sqlite_group, sqlite_log
+from hookbus.router.buses import sqlite_append, sqlite_group, sqlite_log
 from hookbus.router.buses.changes import Changes
 from hookbus.router.buses.placement import Placement
 from hookbus.router.buses.sqlite_file import SqliteFile
@@ -99,7 +99,8 @@ class SqliteBus:
 
     async def publish(self, outputs: Sequence[Output]) -> None:
         await self._require({output.topic for output in outputs})
-        await self.writing.write(lambda connection: self.append(connection, outputs))
+        placed, now = self.placed(outputs), self.now()
+        await self.writing.write(partial(sqlite_append.append, outputs=placed, now=now))
         self.changes.notify()
 
     async def scan(
@@ -152,13 +153,14 @@ class SqliteBus:
         transaction; returns whether it was new. Keys are forgotten after the retention."""
         await self._require([ids, *(output.topic for output in outputs)])
         (noted,) = self.topics[ids].partitions
+        placed = self.placed(outputs)
 
         def publish(connection: sqlite3.Connection) -> bool:
             now = self.now()
             before = now - int(self._retention * 1000) if self._retention else 0
             if not sqlite_log.note_once(connection, noted, key, now, before):
                 return False
-            self.append(connection, outputs)
+            sqlite_append.append(connection, placed, now)
             return True
 
         new = await self.writing.write(publish)
@@ -190,17 +192,15 @@ class SqliteBus:
                 total += gone
         return total
 
-    def append(self, connection: sqlite3.Connection, outputs: Sequence[Output]) -> None:
-        """Append inside a transaction of the writing connection. Raises OutputTooLarge before
-        anything is written."""
+    def placed(self, outputs: Sequence[Output]) -> list[sqlite_append.Placed]:
+        """The outputs as they are appended. Raises OutputTooLarge, and TopicsMissing."""
         limit = self._max_message
         for output in outputs:
             if limit is not None and output.size > limit:
                 raise OutputTooLarge(
                     f"a record of {output.size} bytes for {output.topic}; the limit is {limit}"
                 )
-        if outputs:
-            sqlite_log.append(connection, outputs, self.topics, self._placement, self.now())
+        return sqlite_append.placed(outputs, self.topics, self._placement)
 
     def home(self, partition: int) -> Partition:
         """The topic and number of a partition id."""

@@ -98,23 +98,25 @@ def generation(connection: sqlite3.Connection, group: int) -> int:
     return int(found)
 
 
-def owns(
-    connection: sqlite3.Connection, group: int, member: int, partition: int, epoch: int
-) -> bool:
-    """Whether the member still holds the partition under this epoch."""
-    row = connection.execute(
-        "SELECT owner, epoch FROM positions WHERE grp = ? AND partition = ?", (group, partition)
+def owned(
+    connection: sqlite3.Connection, group: int, member: int, epochs: Mapping[int, int]
+) -> frozenset[int]:
+    """Those of the partitions that the member still holds under these epochs."""
+    (found,) = connection.execute(
+        "SELECT json_group_array(partition) FROM positions, json_each(?) AS held"
+        " WHERE grp = ? AND partition = CAST(held.key AS INTEGER) AND owner = ?"
+        " AND epoch = held.value",
+        (msgspec.json.encode(epochs).decode(), group, member),
     ).fetchone()
-    return bool(row == (member, epoch))
+    return frozenset(msgspec.json.decode(found, type=list[int]))
 
 
-def advance(
-    connection: sqlite3.Connection, group: int, positions: Sequence[tuple[int, int]]
-) -> None:
-    """Set the group's next offset; pairs of partition id and offset."""
-    connection.executemany(
-        "UPDATE positions SET next = ? WHERE grp = ? AND partition = ?",
-        [(offset, group, partition) for partition, offset in positions],
+def advance(connection: sqlite3.Connection, group: int, positions: Mapping[int, int]) -> None:
+    """Set the group's next offset in these partitions."""
+    connection.execute(
+        "UPDATE positions SET next = fresh.value FROM json_each(?) AS fresh"
+        " WHERE grp = ? AND partition = CAST(fresh.key AS INTEGER)",
+        (msgspec.json.encode(positions).decode(), group),
     )
 
 

@@ -1,4 +1,4 @@
-"""Topics, appends, reads and retention of the embedded bus: functions of a connection."""
+"""Topics, reads and retention of the embedded bus: functions of a connection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from hookbus.router.buses.placement import Placement
 from hookbus.router.buses.sqlite_schema import OFFSET_BITS
-from hookbus.router.errors import TopicsMissing
-from hookbus.router.types import Headers, Output, Partition, Record
+from hookbus.router.types import Headers, Partition, Record
 
 
 class Topic(Struct, frozen=True):
@@ -30,7 +28,6 @@ Catalog = dict[str, Topic]
 _OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 READ_BYTES: Final = 16 * 1024 * 1024  # a batch of big values stays a small one
 _FORGOTTEN: Final = 10
-_headers_encoder: Final = msgspec.msgpack.Encoder()
 _headers_decoder: Final = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
 
@@ -65,58 +62,6 @@ def catalog(connection: sqlite3.Connection) -> Catalog:
     ):
         found.setdefault((name, bool(changelog)), []).append(partition)
     return {name: Topic(tuple(ids), changelog) for (name, changelog), ids in found.items()}
-
-
-def append(
-    connection: sqlite3.Connection,
-    outputs: Sequence[Output],
-    topics: Catalog,
-    placement: Placement,
-    now: int,
-) -> None:
-    """Append in order, stamped `now` (milliseconds). Raises TopicsMissing before writing."""
-    missing = {output.topic for output in outputs if output.topic not in topics}
-    if missing:
-        raise TopicsMissing(missing)
-    ends: dict[int, int] = {}
-    rows = []
-    for output in outputs:
-        topic = topics[output.topic]
-        number = output.partition
-        if number is None:
-            number = placement.place(output.key, len(topic.partitions))
-        partition = topic.partitions[number]
-        if topic.changelog:
-            _change(connection, partition, output, now)
-            continue
-        end = ends.get(partition)
-        if end is None:
-            (end,) = connection.execute(
-                "SELECT next FROM partitions WHERE id = ?", (partition,)
-            ).fetchone()
-        ends[partition] = end + 1
-        headers = _headers_encoder.encode(output.headers) if output.headers else None
-        rows.append((partition << OFFSET_BITS | end, now, output.key, output.value, headers))
-    connection.executemany(
-        "INSERT INTO records (id, timestamp, key, value, headers) VALUES (?, ?, ?, ?, ?)", rows
-    )
-    connection.executemany(
-        "UPDATE partitions SET next = ? WHERE id = ?",
-        [(end, partition) for partition, end in ends.items()],
-    )
-
-
-def _change(connection: sqlite3.Connection, partition: int, output: Output, now: int) -> None:
-    if output.value is None:
-        connection.execute(
-            "DELETE FROM changelogs WHERE partition = ? AND key = ?", (partition, output.key)
-        )
-    else:
-        connection.execute(
-            "INSERT OR REPLACE INTO changelogs (partition, key, timestamp, value)"
-            " VALUES (?, ?, ?, ?)",
-            (partition, output.key, now, output.value),
-        )
 
 
 def read_changelog(connection: sqlite3.Connection, home: Partition, partition: int) -> list[Record]:

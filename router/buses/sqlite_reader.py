@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hookbus.router.buses import sqlite_group, sqlite_log
+from hookbus.router.buses import sqlite_append, sqlite_group, sqlite_log
 from hookbus.router.buses.sqlite_holdings import Held, Holdings
 from hookbus.router.errors import BusFatal, BusUnavailable
 from hookbus.router.types import Output, Partition, Record, Settlement
@@ -132,7 +132,8 @@ class SqliteReader:
         async with self._settling:
             homes = self._holdings.homes()
             offsets: dict[int, set[int]] = {}
-            outputs: list[tuple[int, Output]] = []
+            outputs: list[Output] = []
+            sources: list[int] = []  # the partitions whose records they come from
             for settlement in settlements:
                 record = settlement.record
                 held = homes.get(record.home)
@@ -142,34 +143,29 @@ class SqliteReader:
                 if record.offset in settled:
                     continue  # twice in this call
                 settled.add(record.offset)
-                outputs += [(held.partition, output) for output in settlement.outputs]
+                outputs += settlement.outputs
+                sources += [held.partition] * len(settlement.outputs)
             touched = [self._holdings.held[partition] for partition in offsets]
             if not touched:
                 return
             positions = {
                 held.partition: held.mark.after(offsets[held.partition]) for held in touched
             }
+            epochs = {held.partition: held.epoch for held in touched}
+            placed, now = self._bus.placed(outputs), self._bus.now()
 
             def commit(connection: sqlite3.Connection) -> frozenset[int]:
-                owned = frozenset(
-                    held.partition
-                    for held in touched
-                    if sqlite_group.owns(
-                        connection, self._group, self._member, held.partition, held.epoch
-                    )
-                )
-                self._bus.append(
-                    connection, [output for partition, output in outputs if partition in owned]
-                )
-                sqlite_group.advance(
-                    connection,
-                    self._group,
-                    [
-                        (partition, offset)
-                        for partition, offset in positions.items()
-                        if partition in owned and offset is not None
-                    ],
-                )
+                owned = sqlite_group.owned(connection, self._group, self._member, epochs)
+                mine = placed
+                if len(owned) < len(touched):
+                    mine = [one for one, at in zip(placed, sources, strict=True) if at in owned]
+                sqlite_append.append(connection, mine, now)
+                moved = {
+                    partition: offset
+                    for partition, offset in positions.items()
+                    if partition in owned and offset is not None
+                }
+                sqlite_group.advance(connection, self._group, moved)
                 return owned
 
             owned = await self._bus.writing.write(commit)

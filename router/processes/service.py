@@ -181,6 +181,7 @@ class Service:
             ingress_of=build_bus.ingress_of(config),
             routes=tuple(config.routes),
             batch=config.bus.max_poll_records,
+            overlap=build_bus.overlap(config),
             metrics=self._metrics,
             progress=progress,
             clock=time.monotonic,

@@ -19,6 +19,7 @@ from tests.brokers import free_port
 
 OFFICIAL = ("official validator", "orjson loads+dumps")
 REDACT = ("metadata copy", *OFFICIAL)
+WORKERS = ("one worker", "the machine's own gain")
 NAMES = {
     "validate": {"validate": OFFICIAL, "validate (10 KB messages)": OFFICIAL},
     "pipeline": {"pipeline": OFFICIAL, "pipeline (10 KB messages)": OFFICIAL},
@@ -31,7 +32,7 @@ NAMES = {
         "bus (Kafka)": ("bare batch loop", "bare send loop"),
         "bus (SQLite)": ("bare inserts",),
     },
-    "workers": {"workers (Kafka)": ("one worker",), "workers (SQLite)": ("one worker",)},
+    "workers": {"workers (Kafka)": WORKERS, "workers (SQLite)": WORKERS},
     "latency": {"latency (Kafka)": (), "latency (SQLite)": ()},
     "memory": {"memory": ()},
     "growth": {

@@ -49,7 +49,25 @@ class Held:
         self.settled += [settlement.record.offset for settlement in settlements]
 
 
-def loop_of(config, bus, reader, metrics, progress):
+class Told(Held):
+    """A reader that tells when a batch is looked at, and when one is settled."""
+
+    def __init__(self, reader):
+        super().__init__(reader)
+        self.go_on.set()
+        self.told = []
+
+    def assignment(self, partition):
+        if self.told[-1:] != ["processing"]:
+            self.told.append("processing")
+        return self._reader.assignment(partition)
+
+    async def settle(self, settlements):
+        await super().settle(settlements)
+        self.told.append("settled")
+
+
+def loop_of(config, bus, reader, metrics, progress, *, overlap=True):
     return RouterLoop(
         reader,
         build.pipeline(config, build.decoder(config)),
@@ -57,6 +75,7 @@ def loop_of(config, bus, reader, metrics, progress):
         ingress_of=build_bus.ingress_of(config),
         routes=tuple(config.routes),
         batch=config.bus.max_poll_records,
+        overlap=overlap,
         metrics=metrics,
         progress=progress,
         clock=time.monotonic,
@@ -104,6 +123,30 @@ def test_one_batch_is_processed_while_the_one_before_is_settled(tmp_path):
     assert reader.settled == list(range(len(values)))
     assert copies == values
     assert in_flight(registry) == 0
+
+
+def test_a_bus_in_the_same_process_settles_a_batch_before_the_next_is_processed(tmp_path):
+    """They would only get in each other's way."""
+    config = parse(CONFIG.format(path=tmp_path / "bus.db"))
+    assert not build_bus.overlap(config)
+    metrics = Metrics(CollectorRegistry(), config, build.known_types(), "1.2.3")
+    values = [one.value for one in sessions(0, 5)]
+
+    async def play():
+        bus = build_bus.bus(config)
+        await bus.open(build_bus.topics(config), build_bus.changelogs(config))
+        await bus.publish([Output("in", b"key", value) for value in values])
+        reader = Told(await bus.reader("group", ["in"]))
+        stop = asyncio.Event()
+        loop = loop_of(config, bus, reader, metrics, Progress(time.monotonic), overlap=False)
+        running = asyncio.create_task(loop.run(stop))
+        await until(lambda: len(reader.settled) == len(values))
+        stop.set()
+        await running
+        await bus.close()
+        return reader.told
+
+    assert asyncio.run(play()) == ["processing", "settled"] * BATCHES
 
 
 def test_a_call_that_the_bus_answers_does_not_hide_one_that_it_does_not(tmp_path):
