@@ -41,7 +41,7 @@ dead_letters: {{topic: {name}.dead}}
 workers: {workers}
 """
 _ROUTED: Final = "hookbus_events_total"
-_LOOK: Final = 0.4  # seconds between two looks at the metrics
+_LOOK: Final = 1.0  # seconds between two looks at the metrics
 _WARM, _LATE = 0.25, 0.9
 """Parts of the events before which the workers still share out the partitions, and after which one
 may be without work."""
