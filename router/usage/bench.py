@@ -34,7 +34,7 @@ BENCH = Usage(
     "bench",
     "hookbus.router.commands.bench",
     "Measure how fast this machine does it, as ratios to what it is compared with.",
-    "Runs on shipped events, for about six minutes; rates are medians of seven rounds, and what "
+    "Runs on shipped events, for about nine minutes; rates are medians of seven rounds, and what "
     "they are compared with takes its turn in each. The official validator is compared with where "
     "it is installed (the PyPI package agenthooksprotocol). The buses copy one record to three "
     "topics, against loops of the bare client that copy its bytes three times, and against plain "
