@@ -32,6 +32,9 @@ QUIET = 15.0
 FULL = 300.0
 """Seconds from which a run is a full one, whose delivery times are judged too; a shorter one, as in
 CI, tells them only, because a time on a busy machine says little."""
+CALM = 20
+"""Looks, a second apart, that find nothing left to do. The partitions of a killed router belong to
+nobody, and nobody tells their lag, until its session is over and the others have shared them."""
 SETTLED = 240.0
 """Seconds that everything may take to arrive once nothing breaks any more."""
 
@@ -192,7 +195,7 @@ class Play:
         deeds: list[tuple[str, float, Callable[[], Awaitable[None]]]] = [
             ("router killed", 16.0, lambda: self._kill_router(routers)),
             ("router joined or left", 32.0, lambda: self._join_or_leave(routers)),
-            ("broker killed", 45.0, self._restart_broker),
+            ("broker killed", 36.0, self._restart_broker),
             ("backend troubled", 6.0, self._trouble),
             ("disk full", 45.0, lambda: self._fill_disk(archive)),
         ]
@@ -257,9 +260,10 @@ class Play:
             await backend.become("ok")
 
     async def _until_settled(self) -> Row:
-        """Wait until every group has passed everything, looked at three times."""
+        """Wait until every group has passed everything, and goes on to for so long that no
+        partition can still be waiting for a member that died."""
         calm, began = 0, time.monotonic()
-        while calm < 3:
+        while calm < CALM:
             await asyncio.sleep(1)
             behind = await asyncio.to_thread(self._behind)
             calm = 0 if behind else calm + 1
@@ -301,8 +305,9 @@ class Play:
 
 
 def _undone(service: Service) -> Iterator[str]:
+    ready, _ = service.get("/readyz")
     status, text = service.get("/metrics")
-    if status != 200:
+    if (ready, status) != (200, 200):
         yield f"{service.name}: {service.logs[-2:]}"
         return
     shown = Metrics(text)
