@@ -50,7 +50,7 @@ class Decoder:
             return tree
         if not isinstance(tree, dict):
             return _UNKNOWN
-        inside = carries(tree) if "specversion" in tree else None
+        inside = carries(tree)
         if inside is not None and protocol in (None, inside):
             return self._carried(unwrap(tree, value))
         match protocol or protocol_of(tree):

@@ -138,8 +138,6 @@ class PendingRequests:
 
     def ask(self, identity: Identity, question: Question, moment: Moment) -> tuple[Change, ...]:
         """Remember a request. One that is still known is not replaced by one of the same id."""
-        if not self._in_order:
-            self._put_in_order()
         if self._known(identity, moment) is not None:
             return ()
         # Its key is written anew: a deletion that is still due would delete this request.
@@ -151,8 +149,6 @@ class PendingRequests:
 
     def answer(self, request: Identity, reply: Reply, moment: Moment) -> Match:
         """Classify a result. Only a match consumes the request."""
-        if not self._in_order:
-            self._put_in_order()
         known = self._known(request, moment)
         if known is None or known.asked.offset > moment.offset:
             return Match("orphan", None)
@@ -173,6 +169,8 @@ class PendingRequests:
         return Match("matched", question, (_written(request, entry), *self._forget(moment)))
 
     def _known(self, identity: Identity, moment: Moment) -> Entry | None:
+        if not self._in_order:
+            self._put_in_order()
         entry = self._open.get(identity) or self._answered.get(identity)
         if entry is not None:
             return entry

@@ -80,9 +80,7 @@ class CopyDesk:
         case = self._case
         if self._identity is None:
             self._identity = self._identity_of(case.event.id, case.event.type)
-        value = None
-        if not order.verbatim:
-            value = self._copies.encoded(order.granted, order.view)
+        value = self._copies.encoded(order.granted, order.view)
         if value is None:
             value = case.event.raw
         plain = case.finding is None and case.trace is None

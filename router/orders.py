@@ -36,34 +36,25 @@ class RoutePlan(Struct, frozen=True):
 class Order(Struct, frozen=True, eq=False):
     """One distinct copy of an event, in its own protocol or in the `format`. Orders for the same
     copy are one object, by which the copy is found again. `headers` are those of a copy of which
-    nothing else is known; `spare` takes its place where the redaction pipeline fails. `verbatim` is
-    for a copy that is the event byte for byte, whatever is in it."""
+    nothing else is known; `spare` takes its place where the redaction pipeline fails."""
 
     granted: Grant
     view: View
     format: Format | None
     headers: Headers
     spare: Order | None = None
-    verbatim: bool = False
 
 
-def order(
-    grant: Grant,
-    view: View,
-    wanted: Format | None,
-    spare: Order | None = None,
-    *,
-    verbatim: bool = False,
-) -> Order:
+def order(grant: Grant, view: View, wanted: Format | None, spare: Order | None = None) -> Order:
     """An order by itself."""
-    return Order(grant, view, wanted, capture_headers(grant.level, None), spare, verbatim)
+    return Order(grant, view, wanted, capture_headers(grant.level, None), spare)
 
 
 class Orders:
     """The orders of all routes, for events of every protocol and level."""
 
     def __init__(self, routes: Iterable[RoutePlan]) -> None:
-        self._known: dict[tuple[Grant, View, Format | None, bool], Order] = {}
+        self._known: dict[tuple[Grant, View, Format | None], Order] = {}
         kinds = product(get_args(Protocol), LEVELS)
         routes = tuple(routes)
         self._of: Mapping[tuple[Protocol, Level], tuple[tuple[RoutePlan, Order], ...]] = {
@@ -76,18 +67,16 @@ class Orders:
 
     def audit(self, grant: Grant) -> Order:
         """The order of the failures topic."""
-        return self._once(grant, WHOLE, None, verbatim=False)
+        return self._once(grant, WHOLE, None)
 
     def _order(self, route: RoutePlan, protocol: Protocol, level: Level) -> Order:
         grant = granted(protocol, level, route.ceiling, redact=route.redact)
         wanted = None if route.format == protocol else route.format
-        # An AEP event may hold more than its level allows, so that its copy has to be made.
-        verbatim = protocol == "ahp" and wanted is None and not grant.rewrite and route.view.whole
-        return self._once(grant, route.view, wanted, verbatim=verbatim)
+        return self._once(grant, route.view, wanted)
 
-    def _once(self, grant: Grant, view: View, wanted: Format | None, *, verbatim: bool) -> Order:
-        key = grant, view, wanted, verbatim
-        if key not in self._known:
-            spare = self._once(UNREDACTED, view, wanted, verbatim=False) if grant.redact else None
-            self._known[key] = order(grant, view, wanted, spare, verbatim=verbatim)
-        return self._known[key]
+    def _once(self, grant: Grant, view: View, wanted: Format | None) -> Order:
+        known = self._known.get((grant, view, wanted))
+        if known is None:
+            spare = self._once(UNREDACTED, view, wanted) if grant.redact else None
+            known = self._known[grant, view, wanted] = order(grant, view, wanted, spare)
+        return known

@@ -144,7 +144,7 @@ class Pipeline:
         levels: list[Level] = []
         unredacted: list[str] = []
         for route, asked in self._orders.of(event.protocol, copies.level):
-            if route.filter.conditions and not route.filter.matches(event.tree):
+            if not route.filter.matches(event.tree):
                 decisions.append("filtered")
                 continue
             order = asked

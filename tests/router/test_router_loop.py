@@ -82,6 +82,14 @@ def loop_of(config, bus, reader, metrics, progress, *, overlap=True):
     )
 
 
+async def filled(config, values):
+    """The bus of a configuration, with these values in its ingress."""
+    bus = build_bus.bus(config)
+    await bus.open(build_bus.topics(config), build_bus.changelogs(config))
+    await bus.publish([Output("in", b"key", value) for value in values])
+    return bus
+
+
 async def until(condition):
     async with asyncio.timeout(30):
         while not condition():
@@ -101,9 +109,7 @@ def test_one_batch_is_processed_while_the_one_before_is_settled(tmp_path):
     values = [one.value for one in sessions(0, 5)]
 
     async def play():
-        bus = build_bus.bus(config)
-        await bus.open(build_bus.topics(config), build_bus.changelogs(config))
-        await bus.publish([Output("in", b"key", value) for value in values])
+        bus = await filled(config, values)
         reader = Held(await bus.reader("group", ["in"]))
         stop = asyncio.Event()
         running = asyncio.create_task(loop_of(config, bus, reader, metrics, progress).run(stop))
@@ -133,9 +139,7 @@ def test_a_bus_in_the_same_process_settles_a_batch_before_the_next_is_processed(
     values = [one.value for one in sessions(0, 5)]
 
     async def play():
-        bus = build_bus.bus(config)
-        await bus.open(build_bus.topics(config), build_bus.changelogs(config))
-        await bus.publish([Output("in", b"key", value) for value in values])
+        bus = await filled(config, values)
         reader = Told(await bus.reader("group", ["in"]))
         stop = asyncio.Event()
         loop = loop_of(config, bus, reader, metrics, Progress(time.monotonic), overlap=False)
