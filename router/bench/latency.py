@@ -17,7 +17,7 @@ from hookbus.router import build_bus
 from hookbus.router.bench.budget import Budget
 from hookbus.router.bench.events import sessions
 from hookbus.router.bench.kafka_topics import fresh, removed_topics
-from hookbus.router.bench.running import PATIENCE, running
+from hookbus.router.bench.running import PATIENCE, bus_section, running
 from hookbus.router.bench.timing import Result
 from hookbus.router.configuration.config_file import parse
 from hookbus.router.errors import StartupError
@@ -67,10 +67,7 @@ async def latency(name: str, bootstrap: str | None, budget: Budget) -> Result:
 
 
 def _config(folder: Path, bootstrap: str | None) -> str:
-    bus = f"sqlite: {{path: {folder}/bus.db}}"
-    if bootstrap is not None:
-        bus = f'kafka: {{bootstrap_servers: "{bootstrap}"}}'
-    return _CONFIG.format(bus=bus, name=fresh(), folder=folder)
+    return _CONFIG.format(bus=bus_section(folder, bootstrap), name=fresh(), folder=folder)
 
 
 class _Lines:

@@ -64,6 +64,14 @@ class Running:
             return text
 
 
+def bus_section(folder: Path, bootstrap: str | None) -> str:
+    """Which bus a configuration names: Kafka, or a file in the folder if there is nothing to
+    connect to."""
+    if bootstrap is None:
+        return f"sqlite: {{path: {folder}/bus.db}}"
+    return f'kafka: {{bootstrap_servers: "{bootstrap}"}}'
+
+
 @contextmanager
 def running(config: str, folder: Path, *arguments: str) -> Iterator[Running]:
     """Starts `hookbus run` with the text of a configuration, which it puts into the folder, and

@@ -19,7 +19,7 @@ from hookbus.router.bench.events import sessions, six_type_mix
 from hookbus.router.bench.in_memory import REDACTING, stepping
 from hookbus.router.bench.kafka_topics import fresh, removed_topics
 from hookbus.router.bench.routing import fill
-from hookbus.router.bench.running import PATIENCE, Running, running
+from hookbus.router.bench.running import PATIENCE, Running, bus_section, running
 from hookbus.router.bench.timing import Result, rate, summary
 from hookbus.router.configuration.config_file import parse
 from hookbus.router.errors import StartupError
@@ -103,9 +103,7 @@ async def _rate(count: int, bootstrap: str | None, budget: Budget) -> float:
 
 
 def _config(folder: Path, bootstrap: str | None, workers: int) -> str:
-    bus = f"sqlite: {{path: {folder}/bus.db}}"
-    if bootstrap is not None:
-        bus = f'kafka: {{bootstrap_servers: "{bootstrap}"}}'
+    bus = bus_section(folder, bootstrap)
     return _CONFIG.format(bus=bus, name=fresh(), workers=workers)
 
 
