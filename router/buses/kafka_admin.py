@@ -19,6 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest  # type: ignore[import-un
 from hookbus.router.buses.kafka_client import bounded, client_options, mapped
 from hookbus.router.buses.kafka_diagnosis import diagnose
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
+from hookbus.router.buses.kafka_start import connect
 from hookbus.router.errors import BusUnavailable, StartupError, TopicsMissing
 
 _POLL: Final = 0.05
@@ -39,7 +40,7 @@ async def ensure_topics(
     admin = AIOKafkaAdminClient(**client_options(settings))
     try:
         try:
-            await bounded(admin.start(), settings.request_timeout, "connecting to Kafka")
+            await connect(admin, settings.request_timeout, "connecting to Kafka")
         except BusUnavailable as error:
             raise await diagnose(settings, error) from error
         found = await bounded(_numbers(admin), settings.request_timeout, "listing topics")

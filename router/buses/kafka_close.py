@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from itertools import chain
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+
+from hookbus.router.buses.kafka_client import seen
 
 log = logging.getLogger("hookbus.bus")
 
@@ -49,19 +52,26 @@ async def abandon_producer(producer: AIOKafkaProducer) -> None:
     await drop_producer(producer)
 
 
-async def drop_producer(
-    producer: AIOKafkaProducer, starting: asyncio.Task[Any] | None = None
-) -> None:
+async def drop_producer(producer: AIOKafkaProducer) -> None:
     """Close without waiting for what is in flight: nobody will ask for its outcome."""
     producer._closed = True
-    await _cancel(starting)
     accumulator = producer._message_accumulator
+    for batch in (*chain(*accumulator._batches.values()), *accumulator._pending_batches):
+        batch.future.add_done_callback(seen)
+        batch._drain_waiter.add_done_callback(seen)
     accumulator.fail_all(KafkaError("the producer was given up"))
-    await _cancel(producer._sender.sender_task)
+    await _cancel(*_requests(producer._sender.sender_task), producer._sender.sender_task)
     await _within(producer.client.close(), _FORCED)
     ended = getattr(producer._txn_manager, "_transaction_waiter", None)
-    if ended is not None and ended.done() and not ended.cancelled():
-        ended.exception()  # or asyncio complains that nobody asked
+    if ended is not None:
+        ended.add_done_callback(seen)
+
+
+def _requests(sender: asyncio.Task[None] | None) -> list[asyncio.Task[None]]:
+    """What a sender has begun. Cancelled, it would wait for that, which asks for an answer again
+    and again and connects anew; and only its own frame knows the tasks."""
+    frame = None if sender is None else getattr(sender.get_coro(), "cr_frame", None)
+    return [] if frame is None else list(frame.f_locals.get("tasks", ()))
 
 
 async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> bool:
@@ -78,7 +88,9 @@ async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> bool:
     return bool(done)
 
 
-async def _cancel(task: asyncio.Task[Any] | None) -> None:
-    if task is not None and not task.done():
+async def _cancel(*tasks: asyncio.Task[Any] | None) -> None:
+    running = [task for task in tasks if task is not None and not task.done()]
+    for task in running:
         task.cancel()
-        await asyncio.wait([task], timeout=_FORCED)
+    if running:
+        await asyncio.wait(running, timeout=_FORCED)

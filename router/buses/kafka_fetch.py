@@ -13,6 +13,7 @@ from hookbus.router.buses.kafka_close import stop_consumer
 from hookbus.router.buses.kafka_record import record_of
 from hookbus.router.buses.kafka_scan import POLL_MS
 from hookbus.router.buses.kafka_settings import KafkaSettings
+from hookbus.router.buses.kafka_start import connect
 from hookbus.router.errors import BusUnavailable
 from hookbus.router.types import Partition, Record
 
@@ -26,7 +27,7 @@ async def fetch_records(
     is closed at the end."""
     place = TopicPartition(*home)
     try:
-        await bounded(consumer.start(), settings.request_timeout, "connecting to Kafka")
+        await connect(consumer, settings.request_timeout, "connecting to Kafka")
         consumer.assign([place])
         cursor = _Cursor(consumer, place, sorted(set(offsets)))
         moved = asyncio.get_running_loop().time()

@@ -19,6 +19,7 @@ from hookbus.router.buses.kafka_client import bounded, mapped, seen
 from hookbus.router.buses.kafka_close import drop_producer, stop_producer
 from hookbus.router.buses.kafka_send import deliver, pack, partition_counts, producer_options
 from hookbus.router.buses.kafka_settings import KafkaSettings
+from hookbus.router.buses.kafka_start import start
 from hookbus.router.buses.placement import Placement
 from hookbus.router.errors import BusFatal, BusUnavailable
 from hookbus.router.types import Output
@@ -103,7 +104,7 @@ class KafkaPublisher:
         producer = self._build()
         try:
             async with asyncio.timeout(self._settings.request_timeout):
-                await producer.start()
+                await start(producer)
         except _NOT_IDEMPOTENT as error:
             await stop_producer(producer, self._settings.close_timeout)
             if not self._idempotent:

@@ -26,6 +26,7 @@ from hookbus.router.buses.kafka_close import stop_consumer
 from hookbus.router.buses.kafka_lag import measure_lag
 from hookbus.router.buses.kafka_membership import has_identity
 from hookbus.router.buses.kafka_settings import KafkaSettings
+from hookbus.router.buses.kafka_start import connect
 from hookbus.router.errors import BusFatal, BusUnavailable, HookbusError
 from hookbus.router.types import Partition, Record, Settlement
 
@@ -80,7 +81,7 @@ class KafkaReader:
         self._consumer.subscribe(topics, listener=_Listener(self))
         # A dead member has to be noticed, and the living have to come back: a session each.
         deadline = self._settings.request_timeout + 2 * self._settings.session_timeout
-        await bounded(self._consumer.start(), deadline, "joining a group")
+        await connect(self._consumer, deadline, "joining a group")
         self._pump = asyncio.create_task(self._poll(), name="hookbus-poll")
         self._pump.add_done_callback(lambda _: self._changes.notify())
 

@@ -12,6 +12,7 @@ from hookbus.router.buses.kafka_client import bounded
 from hookbus.router.buses.kafka_close import stop_consumer
 from hookbus.router.buses.kafka_record import record_of
 from hookbus.router.buses.kafka_settings import KafkaSettings
+from hookbus.router.buses.kafka_start import connect
 from hookbus.router.errors import BusUnavailable
 from hookbus.router.types import Record
 
@@ -32,7 +33,7 @@ async def scan_topic(
     its records shown a moment later. `consumer` is new and belongs to no group; it is closed at
     the end."""
     try:
-        await bounded(consumer.start(), settings.request_timeout, "connecting to Kafka")
+        await connect(consumer, settings.request_timeout, "connecting to Kafka")
         partitions = [TopicPartition(topic, number) for number in numbers]
         consumer.assign(partitions)
         ends: dict[TopicPartition, int] = {}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 
-from hookbus.router.buses.kafka_client import client_options, milliseconds
+from hookbus.router.buses.kafka_client import client_options, milliseconds, seen
 from hookbus.router.buses.kafka_settings import KafkaSettings
 from hookbus.router.buses.placement import Placement
 from hookbus.router.errors import OutputTooLarge
@@ -111,7 +111,9 @@ def _appended(batch: Any, output: Output) -> Any:
 
 async def _send(producer: AIOKafkaProducer, home: TopicPartition, batches: Sequence[Any]) -> None:
     """The client has one batch of a partition in flight at a time, so their order is kept."""
-    acknowledgements = [
-        await producer.send_batch(batch, home.topic, partition=home.partition) for batch in batches
-    ]
+    acknowledgements = []
+    for batch in batches:
+        acknowledged = await producer.send_batch(batch, home.topic, partition=home.partition)
+        acknowledged.add_done_callback(seen)  # the next one may fail before this is awaited
+        acknowledgements.append(acknowledged)
     await asyncio.gather(*acknowledgements)

@@ -27,12 +27,12 @@ from hookbus.router.buses.kafka_client import mapped, milliseconds
 from hookbus.router.buses.kafka_close import drop_producer
 from hookbus.router.buses.kafka_send import producer_options, send
 from hookbus.router.buses.kafka_settings import KafkaSettings
+from hookbus.router.buses.kafka_start import start
 from hookbus.router.buses.placement import Placement
 from hookbus.router.errors import StartupError
 from hookbus.router.types import Output
 
 _BACKOFF: Final = 0.02  # seconds
-_SOON: Final = 1.0  # seconds
 
 
 async def require_transactions(settings: KafkaSettings, transactional_id: str) -> None:
@@ -91,14 +91,11 @@ async def _started(settings: KafkaSettings, transactional_id: str) -> AIOKafkaPr
         retry_backoff_ms=milliseconds(_BACKOFF),
         transaction_timeout_ms=milliseconds(settings.transaction_timeout),
     )
-    starting = asyncio.create_task(producer.start())  # which waits out CONCURRENT_TRANSACTIONS
     try:
         async with asyncio.timeout(settings.request_timeout):
-            await asyncio.shield(starting)
+            await start(producer)  # which waits out CONCURRENT_TRANSACTIONS
     except BaseException:
-        # Cancelled in the middle of a connection, aiokafka leaves it open; so not at once.
-        await asyncio.wait([starting], timeout=_SOON)
-        await drop_producer(producer, starting)
+        await drop_producer(producer)
         raise
     return producer
 
