@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from contextlib import ExitStack
 
@@ -13,10 +12,11 @@ from hookbus.router.bench.suite import SUITE
 from hookbus.router.bench.table import line
 from hookbus.router.bench.workbench import Workbench
 from hookbus.router.commands.common import write
+from hookbus.router.processes.garbage import collect_rarely
 
 
 def execute(options: argparse.Namespace) -> int:
-    gc.freeze()  # as the service does
+    collect_rarely()  # as the service does
     with ExitStack() as stack:
         bench = Workbench(FULL, options.broker, tansu_binary(), _say, stack)
         for name in options.only or SUITE:

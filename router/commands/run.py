@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.processes.alone import run_alone
 from hookbus.router.processes.event_loop import runner
+from hookbus.router.processes.garbage import collect_rarely
 from hookbus.router.processes.part import choose
 from hookbus.router.processes.reload import Loaded, tell
 from hookbus.router.processes.workers.supervisor import run_workers
@@ -28,7 +28,7 @@ def execute(options: argparse.Namespace) -> int:
     tell(loaded.notes)
     metrics = loaded.config.metrics
     listen = options.listen or (metrics.listen if metrics else None)
-    gc.freeze()  # what is loaded by now stays; later collections need not look at it
+    collect_rarely()
     with runner(loaded.config.event_loop) as loop:
         if loaded.config.workers > 1 and loaded.part.router:
             return loop.run(run_workers(loaded, load, listen, options.log_level))

@@ -7,7 +7,6 @@ that a terminal or a platform sends to all processes stop it once, however many 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -19,6 +18,7 @@ import msgspec
 
 from hookbus.router.errors import HookbusError
 from hookbus.router.processes.event_loop import EventLoop, runner
+from hookbus.router.processes.garbage import collect_rarely
 from hookbus.router.processes.loops import why
 from hookbus.router.processes.service import EXIT_STARTUP, Service
 from hookbus.router.processes.workers.channel import (
@@ -49,7 +49,7 @@ CLOSING: Final = 15.0
 def main() -> int:
     """The arguments are the descriptor of the worker's end of the channel, and the event loop."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reads the configuration again
-    gc.freeze()  # what is loaded by now stays; later collections need not look at it
+    collect_rarely()
     with runner(msgspec.convert(sys.argv[2], EventLoop)) as loop:
         return loop.run(_work(socket.socket(fileno=int(sys.argv[1]))))
 
