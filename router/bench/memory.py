@@ -62,7 +62,7 @@ async def _measure(bus: Bus, process: Running, budget: Budget) -> Result:
 
 async def _feed(bus: Bus, process: Running, sent: int, mark: int) -> tuple[int, float]:
     """Append whole sessions until so many events have been sent, and wait for the last. Also the
-    memory towards the end: the least of a few looks, as what a batch takes for a moment goes again."""
+    memory towards the end: the least of a few looks, as what a batch takes doesn't stay."""
     looks: deque[float] = deque(maxlen=_LOOKS)
     while sent < mark:
         samples = list(sessions(sent // 14, _PORTION))[: mark - sent]
