@@ -1,14 +1,15 @@
-"""The bus and the journal that a configuration names, and the topics on them. Nothing is opened."""
+"""The bus and the journal that a configuration names, and the topics on them. Nothing is opened.
+
+Only the bus that is asked for is imported: most commands need none, and would start late."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
-from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.configuration.config import (
     BusConfig,
     Config,
@@ -18,6 +19,9 @@ from hookbus.router.configuration.units import Secret
 from hookbus.router.errors import StartupError
 from hookbus.router.replays.attempts import replay_topic
 from hookbus.router.types import Bus
+
+if TYPE_CHECKING:
+    from hookbus.router.buses.sqlite import SqliteBus
 
 _JOURNAL_RETENTION = 30 * 86400.0
 """Seconds that forwarded failures stay readable in the journal."""
@@ -32,7 +36,9 @@ def bus(config: Config, worker: int | None = None) -> Bus:
     return _kafka(config.bus, "" if worker is None else f".{worker}")
 
 
-def _sqlite(settings: BusConfig) -> SqliteBus:
+def _sqlite(settings: BusConfig) -> Bus:
+    from hookbus.router.buses.sqlite import SqliteBus
+
     sqlite = settings.sqlite
     if sqlite is None:
         raise ValueError("not a configuration of the embedded bus")
@@ -47,7 +53,9 @@ def _sqlite(settings: BusConfig) -> SqliteBus:
     )
 
 
-def _kafka(settings: BusConfig, suffix: str) -> KafkaBus:
+def _kafka(settings: BusConfig, suffix: str) -> Bus:
+    from hookbus.router.buses.kafka import KafkaBus
+
     kafka, new = settings.kafka, settings.create_topics
     if kafka is None:
         raise ValueError("not a configuration of Kafka")
@@ -93,6 +101,8 @@ def _instance(name: Secret | None, suffix: str) -> str | None:
 
 def journal_bus(config: Config) -> SqliteBus:
     """A bus of its own, so that it works when the other one doesn't."""
+    from hookbus.router.buses.sqlite import SqliteBus
+
     return SqliteBus(
         failures(config).journal, partitions=1, retention=_JOURNAL_RETENTION, clock=time.time
     )
@@ -138,6 +148,15 @@ def overlap(config: Config) -> bool:
     and would have to share Python's lock with it, while every other process waits for the file's
     one writer."""
     return config.bus.kafka is not None
+
+
+def compressions(config: Config) -> frozenset[str]:
+    """Those that Kafka's client can do here; none where the bus is another."""
+    if config.bus.kafka is None:
+        return frozenset()
+    from hookbus.router.buses.kafka_codecs import codecs
+
+    return codecs()
 
 
 def largest(config: Config) -> int:

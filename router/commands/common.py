@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hookbus.router import build
-from hookbus.router.buses.kafka_codecs import codecs
+from hookbus.router import build, build_bus
 from hookbus.router.configuration import config_file, plan
 from hookbus.router.configuration.config import Config
 from hookbus.router.errors import ConfigError
@@ -39,7 +38,7 @@ def _moment(text: str | None, option: str) -> int | None:
 def load_config(path: Path) -> Config:
     """A configuration without problems. Raises ConfigError with all of them."""
     config = config_file.load(path)
-    found = plan.problems(config, build.event_types(), codecs())
+    found = plan.problems(config, build.event_types(), build_bus.compressions(config))
     if found:
         raise ConfigError(found)
     return config

@@ -6,8 +6,7 @@ import argparse
 
 from msgspec import Struct
 
-from hookbus.router import build
-from hookbus.router.buses.kafka_codecs import codecs
+from hookbus.router import build, build_bus
 from hookbus.router.configuration import config_file, plan
 from hookbus.router.configuration.config import Config
 from hookbus.router.configuration.registration import Environment, Note, Registered, merge, register
@@ -46,7 +45,7 @@ def load_registered(options: argparse.Namespace, environment: Environment) -> Lo
     if config is None or problems:
         raise ConfigError(problems)
     config, problems = merge(config, documents)
-    problems += plan.problems(config, build.event_types(), codecs())
+    problems += plan.problems(config, build.event_types(), build_bus.compressions(config))
     if problems:
         raise ConfigError(problems)
     return Loaded(config, tuple(note for document in documents for note in document.notes))

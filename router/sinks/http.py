@@ -18,15 +18,10 @@ from yarl import URL
 from hookbus.codecs.observe import is_event, notification
 from hookbus.policies.faults import Fault, judge_status
 from hookbus.router.errors import ConfigError, HookbusError, StartupError
-from hookbus.router.sinks.addresses import (
-    AddressRefused,
-    CheckedResolver,
-    Lookup,
-    system_lookup,
-    url_problem,
-)
+from hookbus.router.sinks.addresses import url_problem
 from hookbus.router.sinks.contract import Delivery, out_of_time
 from hookbus.router.sinks.requests import authorization, header_problems, idempotency_key, traced
+from hookbus.router.sinks.resolver import AddressRefused, CheckedResolver, Lookup, system_lookup
 from hookbus.router.sinks.threads import in_thread
 from hookbus.router.types import Record
 

@@ -35,6 +35,8 @@ TYPED = {
     "agents",
     "hookbus tail -c hookbus.yaml --topic hookbus.fa": "hookbus tail -c hookbus.yaml --topic "
     "hookbus.failures",
+    "hookbus help downl": "hookbus help downlevel",
+    "hookbus help deadletters rep": "hookbus help deadletters replay",
     "hookbus check sess": "hookbus check session.jsonl",
     "hookbus plan -c hookb": "hookbus plan -c hookbus.yaml",
 }

@@ -173,6 +173,16 @@ def test_help_and_version_load_nothing_that_only_work_needs() -> None:
     assert loaded & heavy == set()
 
 
+@pytest.mark.parametrize("name", ["check", "downlevel", "filter", "redact", "plan", "schema"])
+def test_what_works_offline_loads_no_client(name: str) -> None:
+    """Neither Kafka's nor HTTP's: pipes start these again and again."""
+    (module,) = [usage.module for usage in COMMANDS if usage.name == name]
+    program = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = set(done.stdout.decode().split())
+    assert loaded & {"aiohttp", "aiokafka"} == set()
+
+
 @pytest.mark.parametrize("text", ["", "[]", "bus: [", "sinks: [a]\ningress: {a: 1, 2: {}}", "\xff"])
 def test_a_bad_configuration_breaks_no_completion(text: str, tmp_path: Path) -> None:
     """Its good names are offered."""

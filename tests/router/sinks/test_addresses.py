@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookbus.router.sinks.addresses import (
-    AddressRefused,
-    CheckedResolver,
-    Lookup,
-    address_allowed,
-    system_lookup,
-    url_problem,
-)
+from hookbus.router.sinks.addresses import address_allowed, url_problem
+from hookbus.router.sinks.resolver import AddressRefused, CheckedResolver, Lookup, system_lookup
 
 PRIVATE = [
     "127.0.0.1",
