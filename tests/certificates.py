@@ -29,10 +29,12 @@ class Authority:
         signed = ["-addext", alternative, "-CA", "ca.pem", "-CAkey", "ca.key"]
         return self._make(name, *signed, *options), str(self.folder / f"{name}.key")
 
-    def server(self, name: str, *options: str, clients: bool = False) -> ssl.SSLContext:
-        """The TLS side of a server that is called `name`; with `clients` it asks for a certificate
+    def server(
+        self, name: str, *options: str, of: str | None = None, clients: bool = False
+    ) -> ssl.SSLContext:
+        """The TLS side of a server, with a certificate as of `issue`; with `clients` it asks for one
         of this authority."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.file)
-        context.load_cert_chain(*self.issue(name, *options))
+        context.load_cert_chain(*self.issue(name, *options, of=of))
         context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
         return context

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -65,8 +66,8 @@ class Collector:
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
-    """A collector on a port of its own."""
+def collecting(tls: ssl.SSLContext | None = None) -> Iterator[Collector]:
+    """A collector on a port of its own; with `tls`, over https."""
     collector = Collector()
 
     class Handler(BaseHTTPRequestHandler):
@@ -88,7 +89,10 @@ def collecting() -> Iterator[Collector]:
             """Nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    collector.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    scheme = "http" if tls is None else "https"
+    collector.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -25,6 +25,7 @@ from hookbus.router.telemetry.otlp import OtlpExporter
 from hookbus.router.telemetry.spans import Span
 from hookbus.router.types import Headers, Output
 from tests.brokers import free_port
+from tests.certificates import Authority
 from tests.collector import Collector, collecting
 from tests.corpus import events
 from tests.official import official_server
@@ -235,6 +236,28 @@ def test_a_slow_collector_fills_a_bounded_queue_and_every_span_is_counted() -> N
         exporter.close()
     assert counts == {"dropped": 20_000 - accepted, "exported": accepted}
     assert len(collector.spans) == accepted
+
+
+def test_spans_go_over_tls_to_a_collector_that_is_trusted_and_to_no_other(tmp_path: Path) -> None:
+    """By the authorities of `ca_file`; with others, or those that are public, nothing is said."""
+    folders = [tmp_path / name for name in ("ours", "other")]
+    for folder in folders:
+        folder.mkdir()
+    ours, other = map(Authority, folders)
+    counts: Counter[str] = Counter()
+
+    def count(result: str, number: int) -> None:
+        counts[result] += number
+
+    parent = TraceContext(f"00-{1:032x}-{1:016x}-01")
+    with collecting(ours.server("collector", of="IP:127.0.0.1")) as collector:
+        for authorities in (ours.file, other.file, None):
+            settings = Otlp(endpoint=collector.url, ca_file=authorities, timeout=Duration(1))
+            exporter = OtlpExporter(settings, "0", count)
+            exporter.export(Span("deliver a", "client", parent, 0, 1, {}, failed=False))
+            exporter.close()
+    assert counts == {"exported": 1, "failed": 2}
+    assert len(collector.spans) == 1
 
 
 @pytest.mark.parametrize("broken", [absent, silent, refusing])
