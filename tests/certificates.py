@@ -32,8 +32,8 @@ class Authority:
     def server(
         self, name: str, *options: str, of: str | None = None, clients: bool = False
     ) -> ssl.SSLContext:
-        """The TLS side of a server, with a certificate as of `issue`; with `clients` it asks for one
-        of this authority."""
+        """The TLS side of a server, with a certificate that `issue` makes; with `clients` it asks
+        for one of this authority."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.file)
         context.load_cert_chain(*self.issue(name, *options, of=of))
         context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
