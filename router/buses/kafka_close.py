@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from itertools import chain
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
@@ -48,6 +47,7 @@ async def abandon_producer(producer: AIOKafkaProducer) -> None:
     """Abort the open transaction, if the broker does so at once, and close. Otherwise the next
     holder of the transactional id ends it, or its timeout does."""
     if producer._txn_manager.is_in_transaction() and not producer._sender.sender_task.done():
+        _ask_for_nothing(producer)
         await _within(producer.abort_transaction(), _FORCED)
     await drop_producer(producer)
 
@@ -56,22 +56,36 @@ async def drop_producer(producer: AIOKafkaProducer) -> None:
     """Close without waiting for what is in flight: nobody will ask for its outcome."""
     producer._closed = True
     accumulator = producer._message_accumulator
-    for batch in (*chain(*accumulator._batches.values()), *accumulator._pending_batches):
+    # Those to be sent again have left these, where their end expects them.
+    accumulator._pending_batches.update(*accumulator._batches.values())
+    _ask_for_nothing(producer)
+    accumulator.fail_all(KafkaError("the producer was given up"))
+    await _cancel(*_tasks_of(producer._sender))
+    await _within(producer.client.close(), _FORCED)
+
+
+def _ask_for_nothing(producer: AIOKafkaProducer) -> None:
+    """Asyncio complains of errors that nobody asks for: those of batches and of a transaction."""
+    for batch in producer._message_accumulator._pending_batches:
         batch.future.add_done_callback(seen)
         batch._drain_waiter.add_done_callback(seen)
-    accumulator.fail_all(KafkaError("the producer was given up"))
-    await _cancel(*_requests(producer._sender.sender_task), producer._sender.sender_task)
-    await _within(producer.client.close(), _FORCED)
-    ended = getattr(producer._txn_manager, "_transaction_waiter", None)
-    if ended is not None:
-        ended.add_done_callback(seen)
+    transactions = producer._txn_manager
+    if transactions is not None and transactions._transaction_waiter is not None:
+        transactions._transaction_waiter.add_done_callback(seen)
+        for *_, told in transactions._pending_txn_offsets:
+            told.add_done_callback(seen)
 
 
-def _requests(sender: asyncio.Task[None] | None) -> list[asyncio.Task[None]]:
-    """What a sender has begun. Cancelled, it would wait for that, which asks for an answer again
-    and again and connects anew; and only its own frame knows the tasks."""
-    frame = None if sender is None else getattr(sender.get_coro(), "cr_frame", None)
-    return [] if frame is None else list(frame.f_locals.get("tasks", ()))
+def _tasks_of(sender: Any) -> list[asyncio.Task[Any]]:
+    """A sender's task, and those of the requests that it has begun. It waits for these when it is
+    cancelled, and they ask again and again and connect anew; only their frames tell whose they
+    are."""
+    frames = {task: getattr(task.get_coro(), "cr_frame", None) for task in asyncio.all_tasks()}
+    return [
+        task
+        for task, frame in frames.items()
+        if frame is not None and frame.f_locals.get("self") is sender
+    ]
 
 
 async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> bool:
