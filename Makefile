@@ -17,7 +17,7 @@ test: .venv-test/installed
 
 # The same tests that `make test` runs on Tansu, on Apache Kafka. Needs Java 17 and Maven.
 test-kafka: .venv-test/installed
-	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest -m kafka
+	HOOKBUS_TEST_BROKER=kafka $(TEST)/python -m pytest $(PARALLEL) -m kafka
 
 # Everything breaks for a while (CHAOS_SECONDS) on three Kafka nodes; then everything is counted.
 CHAOS_SECONDS ?= 540

@@ -8,6 +8,7 @@ everything in memory.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -180,15 +181,18 @@ def java_command(folder: Path) -> list[str]:
 
 
 def jars() -> Path:
-    """The folder with Kafka's jars, fetched once."""
+    """The folder with Kafka's jars, fetched once, whoever asks first."""
     done = CACHE / ".complete"
-    if not done.exists():
-        subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies",
-             f"-DoutputDirectory={CACHE}"],
-            check=True,
-        )  # fmt: skip
-        done.touch()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            subprocess.run(
+                ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies",
+                 f"-DoutputDirectory={CACHE}"],
+                check=True,
+            )  # fmt: skip
+            done.touch()
     return CACHE
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hookbus.router.buses.kafka import KafkaBus
+from hookbus.router.buses.kafka_settings import NewTopics
 from hookbus.router.buses.kafka_transaction import fencing_producer
 from hookbus.router.errors import BusUnavailable
 from tests.brokers import Broker
@@ -153,5 +154,27 @@ async def test_transactions_that_are_given_up_leave_no_task(
                 await settling
         finally:
             broker.resume()
+    assert not others()
+    assert complaints(caplog) == []
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+async def test_a_bus_that_is_closed_while_the_broker_is_silent_leaves_no_task(
+    broker: Broker, caplog: pytest.LogCaptureFixture, exactly_once: bool
+) -> None:
+    """Neither of its publisher nor of a reader with records in hand."""
+    if exactly_once and broker.name != "kafka":
+        pytest.skip("needs HOOKBUS_TEST_BROKER=kafka")
+    topic = fresh("in")
+    short = {"exactly_once": exactly_once, "request_timeout": 1.0, "close_timeout": 1.0}
+    bus = KafkaBus(settings(broker.bootstrap, **short), create_topics=NewTopics(4, 1))
+    await bus.open([topic])
+    await bus.publish(numbered(topic, 10))
+    await collect(await bus.reader(fresh("g"), [topic]), 10)
+    broker.pause()
+    try:
+        await bus.close()
+    finally:
+        broker.resume()
     assert not others()
     assert complaints(caplog) == []
