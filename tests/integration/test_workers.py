@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from hookbus.router import build_bus
+from hookbus.router.configuration import config_file
+from hookbus.router.errors import TopicsMissing
 from tests.processes import (
     BusKind,
     Metrics,
@@ -204,7 +207,15 @@ def test_a_worker_that_can_not_start_ends_all_with_its_code(
     single.write()
     service = processes.run(single)
     assert service.wait() == 3
-    assert "missing topics: " in service.stderr
+    config = config_file.load(single.file)
+    router, sinks = (
+        TopicsMissing(topics)
+        for topics in (
+            [*build_bus.topics(config, sinks=()), *build_bus.changelogs(config)],
+            build_bus.topics(config, router=False),
+        )
+    )
+    assert str(router) in service.stderr or str(sinks) in service.stderr
 
 
 def test_a_worker_with_a_fatal_fault_ends_all_with_its_code(
