@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -28,7 +27,7 @@ dead_letters: {{topic: dead}}
 """
 _PORTION: Final = 100  # sessions
 _AHEAD: Final = 10_000  # events that may wait
-_LOOKS: Final = 21
+_NEAR: Final = 30_000  # events before a mark, in which the memory is looked at
 _RECEIVED: Final = "hookbus_received_total"
 _MEGABYTE: Final = 1_000_000
 
@@ -63,13 +62,14 @@ async def _measure(bus: Bus, process: Running, budget: Budget) -> Result:
 async def _feed(bus: Bus, process: Running, sent: int, mark: int) -> tuple[int, float]:
     """Append whole sessions until so many events have been sent, and wait for the last. Also the
     memory towards the end: the least of a few looks, as what a batch takes doesn't stay."""
-    looks: deque[float] = deque(maxlen=_LOOKS)
+    looks: list[float] = []
     while sent < mark:
         samples = list(sessions(sent // 14, _PORTION))[: mark - sent]
         await fill(bus, "in", samples)
         sent += len(samples)
         await asyncio.to_thread(process.reaches, _RECEIVED, sent - _AHEAD)
-        looks.append(await _resident(process))
+        if mark - sent < _NEAR:
+            looks.append(await _resident(process))
     await asyncio.to_thread(process.reaches, _RECEIVED, sent)
     return sent, min(looks)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from traceback import walk_tb
 from typing import Any
 
@@ -19,9 +18,8 @@ async def connect(client: Any, seconds: float, what: str) -> None:
 
 async def start(client: Any) -> None:
     """Start `client`, which may be cancelled. Raises aiokafka's errors."""
-    starting: Awaitable[None] = client.start()
     try:
-        await starting
+        await client.start()
     except asyncio.CancelledError as cancelled:
         _hang_up(cancelled)
         raise

@@ -14,6 +14,5 @@ through them again and again, for a tenth of the processor time of a router on K
 
 def collect_rarely() -> None:
     """Call once everything is loaded: that stays, and later collections need not look at it."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])

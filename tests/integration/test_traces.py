@@ -217,19 +217,24 @@ def test_each_worker_exports_its_own_spans(local: Setup, processes: Processes) -
     assert len({(span.trace, span.name) for span in collector.spans}) == 40
 
 
+PARENT = TraceContext(f"00-{1:032x}-{1:016x}-01")
+
+
+class Counts(Counter[str]):
+    """What an exporter says became of its spans."""
+
+    def add(self, result: str, number: int) -> None:
+        self[result] += number
+
+
 def test_a_slow_collector_fills_a_bounded_queue_and_every_span_is_counted() -> None:
     """Beyond the bound spans are dropped at once; exported and dropped ones add up."""
-    counts: Counter[str] = Counter()
-
-    def count(result: str, number: int) -> None:
-        counts[result] += number
-
-    parent = TraceContext(f"00-{1:032x}-{1:016x}-01")
+    counts = Counts()
     with collecting() as collector:
         collector.gate.clear()
-        exporter = OtlpExporter(Otlp(endpoint=collector.url, timeout=Duration(60)), "0", count)
+        exporter = OtlpExporter(Otlp(endpoint=collector.url, timeout=Duration(60)), "0", counts.add)
         for number in range(20_000):
-            exporter.export(Span("deliver a", "client", parent, number, number, {}, failed=False))
+            exporter.export(Span("deliver a", "client", PARENT, number, number, {}, failed=False))
         accepted = 20_000 - counts["dropped"]
         assert 8192 <= accepted <= 8192 + 512  # those that wait, and the batch that is sent
         collector.gate.set()
@@ -244,17 +249,12 @@ def test_spans_go_over_tls_to_a_collector_that_is_trusted_and_to_no_other(tmp_pa
     for folder in folders:
         folder.mkdir()
     ours, other = map(Authority, folders)
-    counts: Counter[str] = Counter()
-
-    def count(result: str, number: int) -> None:
-        counts[result] += number
-
-    parent = TraceContext(f"00-{1:032x}-{1:016x}-01")
+    counts = Counts()
     with collecting(ours.server("collector", of="IP:127.0.0.1")) as collector:
         for authorities in (ours.file, other.file, None):
             settings = Otlp(endpoint=collector.url, ca_file=authorities, timeout=Duration(1))
-            exporter = OtlpExporter(settings, "0", count)
-            exporter.export(Span("deliver a", "client", parent, 0, 1, {}, failed=False))
+            exporter = OtlpExporter(settings, "0", counts.add)
+            exporter.export(Span("deliver a", "client", PARENT, 0, 1, {}, failed=False))
             exporter.close()
     assert counts == {"exported": 1, "failed": 2}
     assert len(collector.spans) == 1

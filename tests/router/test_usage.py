@@ -161,26 +161,25 @@ def test_the_benchmarks_are_those_of_the_suite() -> None:
     assert tuple(SUITE) == bench.NAMES
 
 
+def loaded_by(program: str) -> set[str]:
+    """The modules that a program loads."""
+    program += "\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    return set(done.stdout.decode().split())
+
+
 def test_help_and_version_load_nothing_that_only_work_needs() -> None:
     """A shell asks for completion at every TAB."""
-    program = (
-        "import sys, hookbus.router.cli as cli; cli.make(cli.COMMANDS).format_help();"
-        "print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    loaded = set(done.stdout.decode().split())
+    program = "import hookbus.router.cli as cli; cli.make(cli.COMMANDS).format_help()"
     heavy = {"aiohttp", "aiokafka", "fastjsonschema", "ruamel.yaml", "argcomplete", "asyncio"}
-    assert loaded & heavy == set()
+    assert loaded_by(program) & heavy == set()
 
 
 @pytest.mark.parametrize("name", ["check", "downlevel", "filter", "redact", "plan", "schema"])
 def test_what_works_offline_loads_no_client(name: str) -> None:
     """Neither Kafka's nor HTTP's: pipes start these again and again."""
     (module,) = [usage.module for usage in COMMANDS if usage.name == name]
-    program = f"import sys, {module}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    loaded = set(done.stdout.decode().split())
-    assert loaded & {"aiohttp", "aiokafka"} == set()
+    assert loaded_by(f"import {module}") & {"aiohttp", "aiokafka"} == set()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "bus: [", "sinks: [a]\ningress: {a: 1, 2: {}}", "\xff"])
