@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -57,7 +58,11 @@ def _run(options: argparse.Namespace) -> int:
     from hookbus.router.telemetry import logs
 
     logs.configure("error")  # `run` says more; what the others have to say is their output
-    code = int(import_module(options.usage.module).execute(options))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, options.usage.obeys)
+    try:
+        code = int(import_module(options.usage.module).execute(options))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     sys.stdout.flush()
     return code
 

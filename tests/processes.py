@@ -224,13 +224,16 @@ class Service:
         assert status == 200, self.stderr
         return Metrics(text)
 
+    def signal(self, number: signal.Signals) -> None:
+        self._popen.send_signal(number)
+
     def terminate(self) -> None:
-        self._popen.terminate()
+        self.signal(signal.SIGTERM)
 
     def reload(self) -> JSON:
         """Have it read its configuration again; returns what it logs of that."""
         before = len(self._reloads())
-        self._popen.send_signal(signal.SIGHUP)
+        self.signal(signal.SIGHUP)
         reloads = until(
             lambda: self._reloads()[before:] or not self.running,
             lambda: f"a reload; stderr: {self.stderr}",
@@ -261,7 +264,9 @@ class Service:
             pytest.fail(f"still running after {patience} s: {self.stderr}")
 
     def stop(self) -> None:
-        """End it as a platform does, and expect it to end well."""
+        """End it as a platform does, and expect it to end well. Before the interpreter runs our
+        code, a signal is nobody's: so this waits until the process answers."""
+        self.url("/")
         self.terminate()
         assert self.wait() == 0, self.stderr
 

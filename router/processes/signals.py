@@ -13,7 +13,8 @@ _log = logging.getLogger("hookbus.service")
 def obey(
     stop: asyncio.Event, *, force: Callable[[], None], reload: Callable[[], None] | None
 ) -> None:
-    """SIGTERM and SIGINT set `stop`, and the second one calls `force`; SIGHUP calls `reload`."""
+    """SIGTERM and SIGINT set `stop`, and the second one calls `force`; SIGHUP calls `reload`. Those
+    that came while the process started were held back (see `hookbus.router.cli`), and come now."""
 
     signalled = False
 
@@ -32,3 +33,4 @@ def obey(
         loop.add_signal_handler(number, on_stop)
     if reload is not None:
         loop.add_signal_handler(signal.SIGHUP, reload)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGHUP))

@@ -4,6 +4,7 @@ page. Nothing here imports what the command needs to work, so that all of that i
 from __future__ import annotations
 
 import argparse
+import signal
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -38,7 +39,8 @@ class Example(NamedTuple):
 class Usage(NamedTuple):
     """One command. `text` has a paragraph a line; `module` is where `execute(options)` is, and
     `exits` maps its exit codes to their meaning where it differs from `EXITS`. A command with
-    `actions` is always one of them; it has no arguments of its own."""
+    `actions` is always one of them; it has no arguments of its own. Signals that a command `obeys`
+    wait until it can."""
 
     name: str
     module: str
@@ -50,6 +52,7 @@ class Usage(NamedTuple):
     files: Mapping[str, str] = {}
     environment: Mapping[str, str] = {}
     actions: tuple[Usage, ...] = ()
+    obeys: frozenset[signal.Signals] = frozenset()
 
 
 def exits(*codes: int, **told: str) -> Mapping[int, str | None]:

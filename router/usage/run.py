@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 
 from hookbus.router.usage.contract import CONFIGURED, Example, Usage, exits
 from hookbus.router.usage.names import completing, parts
@@ -40,7 +41,8 @@ RUN = Usage(
     "Processes with the same configuration, here or elsewhere, share the partitions.\n"
     "SIGTERM and SIGINT stop it in order: what is in hand is settled within `shutdown_grace`; a "
     "second signal stops it at once. SIGHUP has it read its configuration again: it goes over to "
-    "the routes and sinks that the files have now, or logs why it doesn't.\n"
+    "the routes and sinks that the files have now, or logs why it doesn't. SIGTERM and SIGHUP wait "
+    "for it while it starts.\n"
     "Logs are JSON on standard error, one object a line, and never hold content.",
     arguments,
     exits(*CONFIGURED[1:-1], _0="A signal stopped it, and what was in hand is settled."),
@@ -64,4 +66,5 @@ RUN = Usage(
         "OTEL_*": "With `traces`, OpenTelemetry's own variables apply where the configuration says "
         "nothing, such as OTEL_RESOURCE_ATTRIBUTES.",
     },
+    obeys=frozenset({signal.SIGTERM, signal.SIGHUP}),
 )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +158,54 @@ def test_a_stop_before_the_broker_is_there_is_clean(tmp_path: Path, processes: P
     service = processes.run(setup)
     until(lambda: service.logged("bus unavailable, retrying"), "the broker missed")
     service.stop()
+
+
+class Slow:
+    """A configuration file that is still to be written when the first process reads it, so that it
+    is held up in its start."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._path = setup.write()
+        self._text = self._path.read_text()
+        self._path.unlink()
+        os.mkfifo(self._path)
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Entered when the process has begun to read; at the end it gets to read all."""
+        with self._path.open("w") as file:
+            yield
+            self._path.unlink()
+            self._path.write_text(self._text)
+            file.write(self._text)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_that_comes_during_the_start_is_clean(
+    tmp_path: Path, processes: Processes, workers: int
+) -> None:
+    setup = Setup(BusKind("sqlite"), tmp_path)
+    setup.tree["workers"] = workers
+    _archive(setup)
+    slow = Slow(setup)
+    service = processes.run(setup)
+    with slow.read():
+        service.terminate()
+    assert service.wait() == 0, service.stderr
+    assert service.logged("stopping")
+
+
+def test_a_reload_that_is_asked_for_during_the_start_comes_after_it(
+    tmp_path: Path, processes: Processes
+) -> None:
+    setup = Setup(BusKind("sqlite"), tmp_path)
+    _archive(setup)
+    slow = Slow(setup)
+    service = processes.run(setup)
+    with slow.read():
+        service.signal(signal.SIGHUP)
+    until(lambda: service.logged("configuration unchanged"), lambda: f"a reload; {service.stderr}")
+    service.ready().stop()
 
 
 def _partitions(service: Service, setup: Setup) -> set[str]:

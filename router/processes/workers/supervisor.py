@@ -179,8 +179,7 @@ class Supervisor:
         """Let every worker settle what it has, and kill those that don't end."""
         self._tell_all(Stop())
         keeping = list(self._keeping.values())
-        _, late = await asyncio.wait(keeping, timeout=self._config.shutdown_grace + CLOSING)
-        if late:
+        if late := await self._late(keeping):
             _log.error(
                 "killing workers that don't end; what they had in hand comes again",
                 extra={"workers": [task.get_name() for task in late]},
@@ -191,6 +190,13 @@ class Supervisor:
         if self._code != EXIT_FINE:
             return self._code
         return EXIT_FINE if all(code in _FINE for code in codes) else EXIT_FATAL
+
+    async def _late(self, keeping: list[asyncio.Task[int]]) -> set[asyncio.Task[int]]:
+        """Those that don't end in time. None may be there: a stop can come while none runs."""
+        if not keeping:
+            return set()
+        grace = self._config.shutdown_grace + CLOSING
+        return (await asyncio.wait(keeping, timeout=grace))[1]
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
