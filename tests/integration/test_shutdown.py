@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,12 +62,14 @@ def test_a_stop_in_the_middle_settles_and_nothing_comes_twice(
 ) -> None:
     path = _archive(setup)
     setup.write()
-    sent = stream(6000)
-    publish(setup, sent)
-    service = processes.run(setup)
-    _arrived(path, 100, service)
-    service.stop()
-    assert len(lines(path)) < len(sent), "the stop came too late to test anything"
+    sent: list[bytes] = []
+    while len(lines(path)) == len(sent):  # or the stop came too late to test anything
+        portion = stream(6000, start=len(sent))
+        publish(setup, portion)
+        service = processes.run(setup)
+        _arrived(path, len(sent) + 100, service)
+        service.stop()
+        sent += portion
     _arrived(path, len(sent), processes.run(setup))
     assert by_source(_events(path)) == by_source([json.loads(line) for line in sent])
 
@@ -77,17 +78,15 @@ def test_a_stop_is_within_the_grace_although_a_backend_never_answers(
     setup: Setup, processes: Processes, silent: str
 ) -> None:
     path = _archive(setup)
-    setup.sink("silent", "archive", http={"url": silent}, timeout="60s")
+    setup.sink("silent", "archive", http={"url": silent}, timeout="1h")
     setup.tree["shutdown_grace"] = "1s"
     setup.write()
     publish(setup, stream(20))
     service = processes.run(setup)
     _arrived(path, 20, service)
     until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
-    stopped = time.monotonic()
     service.terminate()
     assert service.wait() == 4
-    assert time.monotonic() - stopped < 6
     fault = service.logged("loop ended by a fault")
     assert fault is not None
     assert fault["loop"] == "sink:silent"
@@ -115,40 +114,36 @@ def test_what_a_stuck_sink_had_in_hand_comes_again(
 
 def test_a_second_signal_forces_the_stop(setup: Setup, processes: Processes, silent: str) -> None:
     setup.route("archive", capture="full")
-    setup.sink("silent", "archive", http={"url": silent}, timeout="60s")
+    setup.sink("silent", "archive", http={"url": silent}, timeout="1h")
     setup.journal_only("silent")
+    setup.tree["shutdown_grace"] = "1h"
     setup.write()
     publish(setup, stream(20))
     service = processes.run(setup)
     until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
     service.terminate()
     until(lambda: service.logged("stopping"), "the first signal seen")
-    stopped = time.monotonic()
     service.terminate()
     assert service.wait() == 4
-    assert time.monotonic() - stopped < 5
 
 
 def test_a_stop_during_an_outage_is_quick_and_clean(setup: Setup, processes: Processes) -> None:
     setup.route("archive", capture="full")
     setup.sink("gone", "archive", http={"url": f"http://127.0.0.1:{free_port()}/hooks"})
     setup.journal_only("gone")
+    setup.tree["shutdown_grace"] = "1h"
     setup.write()
     publish(setup, stream(20))
     service = processes.run(setup)
     until(lambda: service.metrics().value("hookbus_sink_up", sink="gone") == 0, "an outage")
-    stopped = time.monotonic()
     service.stop()
-    assert time.monotonic() - stopped < 10
 
 
 def test_an_idle_service_stops_at_once(setup: Setup, processes: Processes) -> None:
     _archive(setup)
+    setup.tree["shutdown_grace"] = "1h"
     setup.write()
-    service = processes.run(setup).ready()
-    stopped = time.monotonic()
-    service.stop()
-    assert time.monotonic() - stopped < 8
+    processes.run(setup).ready().stop()
 
 
 def test_a_stop_before_the_broker_is_there_is_clean(tmp_path: Path, processes: Processes) -> None:

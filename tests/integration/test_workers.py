@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -241,17 +240,16 @@ def silent() -> Iterator[str]:
 def test_a_second_signal_ends_all_processes_at_once(
     single: Setup, processes: Processes, silent: str
 ) -> None:
-    single.sink("silent", "archive", http={"url": silent}, timeout="60s")
+    single.sink("silent", "archive", http={"url": silent}, timeout="1h")
+    single.tree["shutdown_grace"] = "1h"
     single.write()
     publish(single, stream(20))
     service = processes.run(single)
     until(lambda: service.metrics().by("hookbus_in_flight", "loop"), "stuck")
     service.terminate()
     until(lambda: service.logged("stopping"), "the first signal seen")
-    stopped = time.monotonic()
     service.terminate()
     assert service.wait() == 4
-    assert time.monotonic() - stopped < 10
     until(lambda: all(map(_gone, service.workers().values())), "gone")
 
 

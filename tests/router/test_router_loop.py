@@ -91,7 +91,7 @@ async def filled(config, values):
 
 
 async def until(condition):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)
 

@@ -25,7 +25,7 @@ from hookbus.router.types import Output
 NAME = "com.example.siem"
 DOMAINS = Domains({NAME: "siem", "com.example.mirror": "siem", "com.example.other": "other"})
 CONFIG = parse(f"bus: {{}}\nsinks: {{{NAME}: {{topics: [in], policy: fail-open}}}}")
-PATIENCE = 10
+PATIENCE = 60
 
 
 class Backend:
@@ -76,10 +76,11 @@ def failure_of(number, backend):
 class Rig:
     """One sink loop with everything it needs, running."""
 
-    def __init__(self, tmp_path, backend, policy, deadline):
+    def __init__(self, tmp_path, backend, policy, deadline, delays):
         self.bus = SqliteBus(tmp_path / "bus.db", partitions=1)
         self.journal = SqliteBus(tmp_path / "journal.db", partitions=1)
         self.backend, self.policy, self.deadline = backend, policy, deadline
+        self.first_delay, self.longest_delay = delays
         self.registry = CollectorRegistry()
         self.stop = asyncio.Event()
 
@@ -95,7 +96,7 @@ class Rig:
             self.sink,
             Terms(
                 name=NAME, policy=self.policy, timeout=2, deadline=self.deadline,
-                first_delay=0.01, longest_delay=0.05, forward=True,
+                first_delay=self.first_delay, longest_delay=self.longest_delay, forward=True,
             ),
             domains=DOMAINS,
             office=DeadLetterOffice(DeadLetters(topic="dead"), 10**6),
@@ -142,8 +143,11 @@ async def until(condition):
 
 
 @contextlib.asynccontextmanager
-async def rig(tmp_path, *answers, policy="fail-open", deadline=0.15):
-    async with Backend(*answers) as backend, Rig(tmp_path, backend, policy, deadline) as made:
+async def rig(tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05)):
+    async with (
+        Backend(*answers) as backend,
+        Rig(tmp_path, backend, policy, deadline, delays) as made,
+    ):
         yield made
 
 
@@ -250,7 +254,7 @@ def test_a_stopped_sink_stops_at_once_when_told_to(tmp_path):
     """A probe that waits doesn't hold up a shutdown, and the event comes again."""
 
     async def play():
-        async with rig(tmp_path, 500, policy="fail-closed") as r:
+        async with rig(tmp_path, 500, policy="fail-closed", delays=(3600, 3600)) as r:
             await r.bus.publish([event(1)])
 
             async def stopped():
@@ -258,7 +262,7 @@ def test_a_stopped_sink_stops_at_once_when_told_to(tmp_path):
 
             await until(stopped)
             r.stop.set()
-            await asyncio.wait_for(r.task, 5)
+            await asyncio.wait_for(r.task, PATIENCE)
             assert sum((await r.reader.lag()).values()) == 1
 
     run(play())

@@ -19,7 +19,7 @@ from hookbus.router.types import Bus, Output, Reader, Record, Settlement
 
 WORKER = Path(__file__).with_name("worker.py")
 PARTITIONS = 4
-SOON = 30.0  # seconds; a deadline, never a pause
+SOON = 60.0  # seconds; a deadline, never a pause
 
 
 def connect(location: str, *, create: bool = True) -> Bus:

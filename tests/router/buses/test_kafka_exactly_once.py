@@ -21,7 +21,7 @@ from tests.router.buses.rig import (
     scanned,
     until,
 )
-from tests.router.buses.test_kafka import opened, settings, within
+from tests.router.buses.test_kafka import opened, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -100,8 +100,7 @@ async def test_a_lost_acknowledgement_is_no_second_copy(apache: Broker) -> None:
             await asyncio.sleep(moment * 0.003)  # somewhere in the middle of it
             apache.pause()
             try:
-                with within(8.0):
-                    await settling
+                await settling
             except BusUnavailable:
                 failures += 1
             finally:
@@ -263,9 +262,8 @@ async def test_closing_does_not_wait_for_a_frozen_broker(apache: Broker) -> None
     apache.pause()
     try:
         settling = asyncio.create_task(reader.settle(done(records, target)))
-        with within(10.0):
-            await bus.close()
-        with within(10.0), pytest.raises(BusUnavailable):
+        await bus.close()
+        with pytest.raises(BusUnavailable):
             await settling
     finally:
         apache.resume()

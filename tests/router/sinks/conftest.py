@@ -76,12 +76,11 @@ def make_record() -> Callable[..., Record]:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
-    """Awaits a condition that other tasks or threads bring about, for ten seconds at most."""
+    """Awaits a condition that other tasks or threads bring about, as long as the test may take."""
 
     async def wait(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                await asyncio.sleep(0.005)
+        while not condition():
+            await asyncio.sleep(0.005)
 
     return wait
 

