@@ -129,7 +129,8 @@ def kafka() -> Iterator[Broker]:
         java = java_command(folder)
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", "-t", "aG9va2J1cy10ZXN0cy0wMQ", "-c",
-             str(properties), "-S", "SCRAM-SHA-256=[name=hookbus,password=secret]"],
+             str(properties), "-S", "SCRAM-SHA-256=[name=hookbus,password=secret]",
+             "-S", "SCRAM-SHA-512=[name=hookbus,password=secret]"],
             check=True,
             capture_output=True,
         )  # fmt: skip
@@ -207,9 +208,10 @@ listeners={listeners},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners={listeners}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map={_PROTOCOLS}
-listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
 listener.name.sasl.plain.sasl.jaas.config={_PLAIN} required user_hookbus="secret";
 listener.name.sasl.scram-sha-256.sasl.jaas.config={_SCRAM} required;
+listener.name.sasl.scram-sha-512.sasl.jaas.config={_SCRAM} required;
 log.dirs={folder / "data"}
 num.network.threads=2
 num.io.threads=4

@@ -98,7 +98,7 @@ async def test_a_restart_in_the_middle_loses_nothing(broker: Broker) -> None:
         assert set(numbers(await scanned(bus, target))) == set(range(3000))
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_a_refused_login_is_fatal_and_a_right_one_works(
     broker: Broker, mechanism: str
 ) -> None:
