@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from hookbus.router.buses.kafka import KafkaBus
-from hookbus.router.buses.kafka_settings import NewTopics
 from hookbus.router.buses.kafka_transaction import fencing_producer
 from hookbus.router.errors import BusUnavailable
 from tests.brokers import Broker
@@ -121,7 +120,7 @@ async def test_publishes_that_are_given_up_leave_no_task(
 ) -> None:
     """Whether the broker is silent or gone, with several batches in hand."""
     topic = fresh("in")
-    async with opened(broker.bootstrap, topic, request_timeout=1.0, batch_bytes=1024) as bus:
+    async with opened(broker.bootstrap, topic, request_timeout=2.0, batch_bytes=1024) as bus:
         await bus.publish(numbered(topic, 10))
         await asyncio.to_thread(getattr(broker, away))
         try:
@@ -141,7 +140,7 @@ async def test_transactions_that_are_given_up_leave_no_task(
     if broker.name != "kafka":
         pytest.skip("needs HOOKBUS_TEST_BROKER=kafka")
     topic, target = fresh("in"), fresh("out")
-    short = {"exactly_once": True, "request_timeout": 1.0, "session_timeout": 20.0}
+    short = {"exactly_once": True, "request_timeout": 2.0, "session_timeout": 20.0}
     async with opened(broker.bootstrap, topic, target, **short) as bus:
         await bus.publish(numbered(topic, 100))
         reader = await bus.reader(fresh("g"), [topic])
@@ -166,11 +165,13 @@ async def test_a_bus_that_is_closed_while_the_broker_is_silent_leaves_no_task(
     if exactly_once and broker.name != "kafka":
         pytest.skip("needs HOOKBUS_TEST_BROKER=kafka")
     topic = fresh("in")
-    short = {"exactly_once": exactly_once, "request_timeout": 1.0, "close_timeout": 1.0}
-    bus = KafkaBus(settings(broker.bootstrap, **short), create_topics=NewTopics(4, 1))
+    short = {"exactly_once": exactly_once, "request_timeout": 2.0, "close_timeout": 1.0}
+    async with opened(broker.bootstrap, topic) as before:
+        await before.publish(numbered(topic, 10))
+    bus = KafkaBus(settings(broker.bootstrap, **short))
     await bus.open([topic])
     await bus.publish(numbered(topic, 10))
-    await collect(await bus.reader(fresh("g"), [topic]), 10)
+    await collect(await bus.reader(fresh("g"), [topic]), 20)
     broker.pause()
     try:
         await bus.close()

@@ -88,7 +88,7 @@ async def test_a_lost_acknowledgement_is_no_second_copy(apache: Broker) -> None:
     """While nothing answers nobody knows whether the transaction was committed; afterwards the
     committed position tells, and the outputs are there once."""
     topic, target, group = fresh("in"), fresh("out"), fresh("g")
-    short = {**EXACTLY_ONCE, "request_timeout": 1.0, "session_timeout": 20.0}
+    short = {**EXACTLY_ONCE, "request_timeout": 2.0, "session_timeout": 20.0}
     async with opened(apache.bootstrap, topic, target, **short) as bus:
         await bus.publish(numbered(topic, 400))
         reader = await bus.reader(group, [topic])
