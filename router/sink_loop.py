@@ -114,13 +114,15 @@ class SinkLoop:
         return lanes
 
     async def _drive(self, lane: Lane, records: list[Record], stop: asyncio.Event) -> None:
-        partitions = {record.home for record in records}
+        partitions = _homes(records)
         self._metrics.loops.in_flight(self._loop, len(records))
         for partition in partitions:
             self._progress.took(partition)
         try:
             waiting = await self._set_aside_own_failures(records)
             while waiting and not stop.is_set():
+                for partition in partitions - _homes(waiting):
+                    self._progress.done(partition)
                 waiting = self._still_ours(await self._advance(lane, waiting, stop))
         finally:
             if not self._still_ours(records):
@@ -158,9 +160,9 @@ class SinkLoop:
         """One attempt and what follows from it; returns what still waits."""
         if self._spans is not None:
             self._spans.trying(lane, waiting[0])
+        self._expect(waiting, self._terms.timeout)
         delivery = await self._attempt(waiting)
-        for partition in {record.home for record in waiting}:
-            self._progress.moved(partition)
+        self._expect(waiting, 0)
         if delivery.delivered:
             taken = waiting[: delivery.delivered]
             await self._settle([Settlement(record) for record in taken])
@@ -174,8 +176,15 @@ class SinkLoop:
             if self._spans is not None:
                 self._spans.given_up(lane, waiting[0], delivery.fault)
             return waiting[1:]
-        await self._pause(lane, delivery.fault, stop)
+        wait = self._wait(lane, delivery.fault)
+        self._expect(waiting, wait)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), wait)
         return waiting
+
+    def _expect(self, waiting: list[Record], seconds: float) -> None:
+        for partition in _homes(waiting):
+            self._progress.moved(partition, expected=seconds)
 
     async def _attempt(self, records: Sequence[Record]) -> Delivery:
         started = self._clock()
@@ -223,15 +232,12 @@ class SinkLoop:
         if new:
             self._metrics.sinks.failure_recorded(terms.name, fault.reason)
 
-    async def _pause(self, lane: Lane, fault: Fault, stop: asyncio.Event) -> None:
-        """Wait before the next attempt, at most until the deadline or until `stop` is set."""
+    def _wait(self, lane: Lane, fault: Fault) -> float:
+        """Seconds before the next attempt, which is not after the deadline."""
         outage = self._outages[lane]
         wait = patient(next(outage.waits), fault.retry_after, self._terms.longest_delay)
         left = outage.since + self._terms.deadline - self._clock()
-        if left > 0:
-            wait = min(wait, left)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), wait)
+        return min(wait, left) if left > 0 else wait
 
     def _end_outage(self, lane: Lane) -> None:
         outage = self._outages.pop(lane, None)
@@ -244,3 +250,7 @@ class SinkLoop:
         started = self._clock()
         await self._persist(lambda: self._reader.settle(settlements))
         self._metrics.loops.settled(self._loop, self._clock() - started)
+
+
+def _homes(records: list[Record]) -> set[Partition]:
+    return {record.home for record in records}

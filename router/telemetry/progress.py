@@ -13,15 +13,16 @@ Clock = Callable[[], float]
 class Progress:
     """The progress of one loop, partition by partition.
 
-    A partition with records in hand moves when a record of it is settled or an attempt at it ends,
-    well or badly: a sink that waits for its backend is alive. One that does neither for `patience`
-    seconds is stuck.
+    A partition with records in hand moves when a record of it is settled, and when an attempt at it
+    or a call to the bus ends, well or badly: who waits for a backend or for the bus is alive. One
+    that does nothing of that for `patience` seconds longer than it may is stuck.
     """
 
     def __init__(self, clock: Clock, patience: float = 120.0) -> None:
         self._clock = clock
         self._patience = patience
-        self._moved: dict[Partition, float] = {}
+        self._due: dict[Partition, float] = {}
+        """When a partition counts as stuck."""
         self._joined = False
         self._bus_ok = False
         self._measurable = True
@@ -33,6 +34,9 @@ class Progress:
 
     def bus_answers(self, answers: bool) -> None:
         self._bus_ok = answers
+        if not answers:
+            now = self._clock()
+            self._due = {home: max(due, now + self._patience) for home, due in self._due.items()}
 
     def measured(self, answers: bool) -> None:
         """Whether the bus told the lag: an idle loop would not notice that the bus is away."""
@@ -40,23 +44,24 @@ class Progress:
 
     def took(self, partition: Partition) -> None:
         """Records of a partition are in hand."""
-        self._moved.setdefault(partition, self._clock())
+        self._due.setdefault(partition, self._clock() + self._patience)
 
-    def moved(self, partition: Partition) -> None:
-        if partition in self._moved:
-            self._moved[partition] = self._clock()
+    def moved(self, partition: Partition, *, expected: float = 0.0) -> None:
+        """`expected` is for how many seconds it may rightly not move from now on."""
+        if partition in self._due:
+            self._due[partition] = self._clock() + self._patience + expected
 
     def done(self, partition: Partition) -> None:
         """Nothing of a partition is in hand any more."""
-        self._moved.pop(partition, None)
+        self._due.pop(partition, None)
 
     def held_up(self, lane: Partition | None, *, by_route_fault: bool) -> None:
         """Whether a lane of a sink waits for its backend."""
         (self._held_up.add if by_route_fault else self._held_up.discard)(lane)
 
     def stuck(self) -> list[Partition]:
-        limit = self._clock() - self._patience
-        return [partition for partition, moved in self._moved.items() if moved < limit]
+        now = self._clock()
+        return [partition for partition, due in self._due.items() if due < now]
 
     @property
     def ready(self) -> bool:

@@ -29,10 +29,13 @@ PATIENCE = 60
 
 
 class Backend:
-    """Answers each event with the next of `answers`, the last one for good."""
+    """Answers each event with the next of `answers`, the last one for good; `headers` go with it.
+    An answer of None is a 204 that waits until it is `released`."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
+        self.headers = {}
+        self.released = asyncio.Event()
         self.asked = []
         self.taken = []
 
@@ -52,9 +55,12 @@ class Backend:
         event = (await request.json())["params"]["event"]
         status = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         self.asked.append(event["id"])
+        if status is None:
+            await self.released.wait()
+            status = 204
         if status == 204:
             self.taken.append(event["id"])
-        return web.Response(status=status)
+        return web.Response(status=status, headers=self.headers)
 
 
 def event(number, kind="session.end", **more):
@@ -76,11 +82,13 @@ def failure_of(number, backend):
 class Rig:
     """One sink loop with everything it needs, running."""
 
-    def __init__(self, tmp_path, backend, policy, deadline, delays):
-        self.bus = SqliteBus(tmp_path / "bus.db", partitions=1)
+    def __init__(self, tmp_path, backend, *, policy, deadline, delays, timeout, concurrent):
+        self.bus = SqliteBus(tmp_path / "bus.db", partitions=1 if concurrent else 8)
         self.journal = SqliteBus(tmp_path / "journal.db", partitions=1)
         self.backend, self.policy, self.deadline = backend, policy, deadline
         self.first_delay, self.longest_delay = delays
+        self.timeout, self.concurrent = timeout, concurrent
+        self.passed = 0.0
         self.registry = CollectorRegistry()
         self.stop = asyncio.Event()
 
@@ -89,13 +97,14 @@ class Rig:
         await self.journal.open(TOPICS, CHANGELOGS)
         self.reader = await self.bus.reader("sink", ["in"])
         self.sink = HttpSink(NAME, self.backend.url)
+        self.sink.concurrent = self.concurrent
         await self.sink.open()
-        self.progress = Progress(time.monotonic, 60)
+        self.progress = Progress(lambda: time.monotonic() + self.passed, PATIENCE)
         loop = SinkLoop(
             self.reader,
             self.sink,
             Terms(
-                name=NAME, policy=self.policy, timeout=2, deadline=self.deadline,
+                name=NAME, policy=self.policy, timeout=self.timeout, deadline=self.deadline,
                 first_delay=self.first_delay, longest_delay=self.longest_delay, forward=True,
             ),
             domains=DOMAINS,
@@ -143,11 +152,18 @@ async def until(condition):
 
 
 @contextlib.asynccontextmanager
-async def rig(tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05)):
+async def rig(
+    tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05), timeout=2,
+    concurrent=True,
+):  # fmt: skip
+    """`passed` are seconds that its progress takes to have passed."""
     async with (
         Backend(*answers) as backend,
-        Rig(tmp_path, backend, policy, deadline, delays) as made,
-    ):
+        Rig(
+            tmp_path, backend, policy=policy, deadline=deadline, delays=delays, timeout=timeout,
+            concurrent=concurrent,
+        ) as made,
+    ):  # fmt: skip
         yield made
 
 
@@ -264,6 +280,69 @@ def test_a_stopped_sink_stops_at_once_when_told_to(tmp_path):
             r.stop.set()
             await asyncio.wait_for(r.task, PATIENCE)
             assert sum((await r.reader.lag()).values()) == 1
+
+    run(play())
+
+
+def test_a_wait_that_the_backend_asked_for_is_alive(tmp_path):
+    """It may be longer than a loop may otherwise stand still."""
+
+    async def play():
+        async with rig(tmp_path, 503, deadline=7200, delays=(3600, 3600)) as r:
+            r.backend.headers["Retry-After"] = "3600"
+            await r.bus.publish([event(1)])
+
+            async def waiting():
+                return not r.progress.delivering
+
+            await until(waiting)
+            r.passed = 3600
+            assert r.progress.stuck() == []
+            r.passed += PATIENCE + 1
+            assert [partition.topic for partition in r.progress.stuck()] == ["in"]
+
+    run(play())
+
+
+def test_an_attempt_that_may_take_long_is_alive(tmp_path):
+    """For as long as its timeout lets it."""
+
+    async def play():
+        async with rig(tmp_path, None, timeout=3600) as r:
+            await r.bus.publish([event(1)])
+
+            async def asked():
+                return r.backend.asked
+
+            await until(asked)
+            r.passed = 3600 - PATIENCE
+            assert r.progress.stuck() == []
+            r.passed = 3600 + PATIENCE
+            assert [partition.topic for partition in r.progress.stuck()] == ["in"]
+            r.backend.released.set()
+            await r.passed_everything()
+
+    run(play())
+
+
+def test_a_partition_whose_records_are_all_delivered_waits_for_no_other(tmp_path):
+    """A sink that delivers in one sequence stays at one event, and only its partition stays."""
+
+    async def play():
+        async with rig(tmp_path, 204, 204, 204, 500, policy="fail-closed", concurrent=False) as r:
+            await r.bus.publish(
+                [Output(one.topic, b"%d" % n, one.value, one.headers)
+                 for n, one in enumerate(map(event, range(30)))]
+            )  # fmt: skip
+
+            async def asked():
+                return len(r.backend.asked) > 10
+
+            await until(asked)
+            r.passed = 2 * PATIENCE
+            r.backend.asked.clear()
+            await until(asked)
+            assert r.progress.stuck() == []
 
     run(play())
 
