@@ -87,6 +87,11 @@ class DeadLetterOffice(Struct, frozen=True):
     largest: int
     replay_topics: frozenset[str] = frozenset()
 
+    def without_bytes(self) -> DeadLetterOffice:
+        """For what the bus refuses although it is within the limit: a letter with the bytes would
+        be refused as well."""
+        return msgspec.structs.replace(self, largest=0)
+
     def refused(self, record: Record, refusal: Refusal) -> Output:
         """For input that is no valid event."""
         return self._output(

@@ -101,7 +101,7 @@ class Pipeline:
 
     def too_large(self, record: Record) -> Outcome:
         """For a record with a copy that the bus refuses although it is within the limit."""
-        letter = self._office.copy_too_large(record, None)
+        letter = self._office.without_bytes().copy_too_large(record, None)
         return Outcome((letter,), self._all_dead, trace=of_headers(record.headers))
 
     def broken(self, record: Record) -> Outcome:

@@ -23,6 +23,7 @@ from hookbus.policies.backoff import delays, patient
 from hookbus.policies.failures import HOOK_FAILURE, Domains, Policy, named_backend
 from hookbus.policies.faults import Fault
 from hookbus.router.dead_letters import DeadLetterOffice
+from hookbus.router.errors import OutputTooLarge
 from hookbus.router.journal import Journal
 from hookbus.router.processes.persistence import Persistence
 from hookbus.router.sinks.contract import Delivery, Sink
@@ -218,9 +219,15 @@ class SinkLoop:
 
     async def _give_up(self, record: Record, fault: Fault) -> None:
         await self._record_failure(record, fault)
-        letter = self._office.undelivered(record, self._terms.name, fault.reason, fault.kind)
-        await self._settle([Settlement(record, (letter,))])
+        try:
+            await self._bury(record, fault, self._office)
+        except OutputTooLarge:
+            await self._bury(record, fault, self._office.without_bytes())
         self._metrics.sinks.dead_lettered(self._terms.name)
+
+    async def _bury(self, record: Record, fault: Fault, office: DeadLetterOffice) -> None:
+        letter = office.undelivered(record, self._terms.name, fault.reason, fault.kind)
+        await self._settle([Settlement(record, (letter,))])
 
     async def _record_failure(self, record: Record, fault: Fault) -> None:
         terms = self._terms

@@ -1,6 +1,7 @@
 """The router loop: what it does while the bus settles."""
 
 import asyncio
+import json
 import time
 from functools import partial
 
@@ -8,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from hookbus.router import build, build_bus
 from hookbus.router.bench.events import sessions
+from hookbus.router.buses.sqlite import SqliteBus
 from hookbus.router.configuration.config_file import parse
 from hookbus.router.errors import BusUnavailable
 from hookbus.router.pending import PendingStore
@@ -15,13 +17,13 @@ from hookbus.router.processes.persistence import Persistence
 from hookbus.router.router_loop import NAME, RouterLoop
 from hookbus.router.telemetry.metrics import Metrics
 from hookbus.router.telemetry.progress import Progress
-from hookbus.router.types import Output
+from hookbus.router.types import Output, Partition
 
 CONFIG = """
 bus: {{sqlite: {{path: {path}}}, create_topics: {{partitions: 1}}, max_poll_records: 10}}
 ingress: {{agents: {{topics: [in]}}}}
 routes: {{all: {{topic: all, capture: full}}}}
-dead_letters: {{topic: dead}}
+dead_letters: {{topic: dead, capture: full}}
 """
 BATCHES = 7
 
@@ -82,9 +84,9 @@ def loop_of(config, bus, reader, metrics, progress, *, overlap=True):
     )
 
 
-async def filled(config, values):
+async def filled(config, values, bus=None):
     """The bus of a configuration, with these values in its ingress."""
-    bus = build_bus.bus(config)
+    bus = bus or build_bus.bus(config)
     await bus.open(build_bus.topics(config), build_bus.changelogs(config))
     await bus.publish([Output("in", b"key", value) for value in values])
     return bus
@@ -151,6 +153,57 @@ def test_a_bus_in_the_same_process_settles_a_batch_before_the_next_is_processed(
         return reader.told
 
     assert asyncio.run(play()) == ["processing", "settled"] * BATCHES
+
+
+def test_a_record_whose_dead_letter_the_bus_refuses_gets_one_without_bytes(tmp_path):
+    """It would come again and again, and end the loop each time; the others are not held up."""
+    config = parse(CONFIG.format(path=tmp_path / "bus.db"))
+    metrics = Metrics(CollectorRegistry(), config, build.known_types(), "1.2.3")
+    valid = [one.value for one in sessions(0, 1)]
+    values = [valid[0], b'{"id": "' + b"x" * 30_000 + b'"}', valid[1]]
+    largest = max(map(len, values)) + 1000  # bytes in base64 are a third longer
+
+    async def play():
+        bus = await filled(
+            config, values, SqliteBus(tmp_path / "bus.db", partitions=1, max_message=largest)
+        )
+        reader = Told(await bus.reader("group", ["in"]))
+        stop = asyncio.Event()
+        loop = loop_of(config, bus, reader, metrics, Progress(time.monotonic))
+        running = asyncio.create_task(loop.run(stop))
+        await until(lambda: len(reader.settled) == len(values) or running.done())
+        stop.set()
+        await running
+        copies = [record.value async for record in bus.scan("all", follow=False)]
+        dead = [json.loads(record.value) async for record in bus.scan("dead", follow=False)]
+        await bus.close()
+        return copies, dead
+
+    copies, (letter,) = asyncio.run(play())
+    assert copies == valid[:2]
+    assert (letter["offset"], letter["reason"], letter.get("value")) == (1, "too_large", None)
+
+
+def test_a_loop_whose_bus_is_away_is_alive(tmp_path):
+    """However long: it would not do better after a restart."""
+    now = 0.0
+    progress = Progress(lambda: now, patience=60)
+    config = parse(CONFIG.format(path=tmp_path / "bus.db"))
+    metrics = Metrics(CollectorRegistry(), config, build.known_types(), "1.2.3")
+    in_hand = Partition("in", 0)
+    progress.took(in_hand)
+
+    async def settle():
+        nonlocal now
+        now += 50
+        if now < 200:
+            assert progress.stuck() == []
+            raise BusUnavailable("no answer")
+
+    asyncio.run(Persistence(NAME, metrics, progress)(settle))
+    assert now == 200
+    now += 60
+    assert progress.stuck() == [in_hand]
 
 
 def test_a_call_that_the_bus_answers_does_not_hide_one_that_it_does_not(tmp_path):

@@ -1,6 +1,7 @@
 """A sink loop on a real bus, in front of a real HTTP backend that can be broken."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import time
@@ -26,6 +27,8 @@ NAME = "com.example.siem"
 DOMAINS = Domains({NAME: "siem", "com.example.mirror": "siem", "com.example.other": "other"})
 CONFIG = parse(f"bus: {{}}\nsinks: {{{NAME}: {{topics: [in], policy: fail-open}}}}")
 PATIENCE = 60
+LARGEST = 3000
+"""Bytes of a record that the bus takes; the configuration says more."""
 
 
 class Backend:
@@ -83,7 +86,9 @@ class Rig:
     """One sink loop with everything it needs, running."""
 
     def __init__(self, tmp_path, backend, *, policy, deadline, delays, timeout, concurrent):
-        self.bus = SqliteBus(tmp_path / "bus.db", partitions=1 if concurrent else 8)
+        self.bus = SqliteBus(
+            tmp_path / "bus.db", partitions=1 if concurrent else 8, max_message=LARGEST
+        )
         self.journal = SqliteBus(tmp_path / "journal.db", partitions=1)
         self.backend, self.policy, self.deadline = backend, policy, deadline
         self.first_delay, self.longest_delay = delays
@@ -108,7 +113,7 @@ class Rig:
                 first_delay=self.first_delay, longest_delay=self.longest_delay, forward=True,
             ),
             domains=DOMAINS,
-            office=DeadLetterOffice(DeadLetters(topic="dead"), 10**6),
+            office=DeadLetterOffice(DeadLetters(topic="dead", capture="full"), 10**6),
             journal=Journal(self.journal, version="0", now=time.time),
             metrics=Metrics(self.registry, CONFIG, ("session.end",), "0"),
             progress=self.progress,
@@ -153,7 +158,7 @@ async def until(condition):
 
 @contextlib.asynccontextmanager
 async def rig(
-    tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05), timeout=2,
+    tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05), timeout=2,  # noqa: ASYNC109 - passed on
     concurrent=True,
 ):  # fmt: skip
     """`passed` are seconds that its progress takes to have passed."""
@@ -215,6 +220,22 @@ def test_a_message_fault_is_dead_lettered_at_once_under_either_policy(tmp_path, 
             )  # fmt: skip
             (failure,) = await r.failures()
             assert failure["parentEventId"] == "e2"
+
+    run(play())
+
+
+def test_a_dead_letter_that_the_bus_refuses_is_written_without_bytes(tmp_path):
+    """The record would come again and again, and end the loop each time."""
+
+    async def play():
+        async with rig(tmp_path, 422, deadline=PATIENCE) as r:
+            await r.bus.publish([event(1), event(2, reason="x" * 2500)])
+            await r.passed_everything()
+            small, large = await r.topic("dead")
+            assert json.loads(base64.b64decode(small["value"]))["id"] == "e1"
+            assert "value" not in large
+            assert (large["offset"], large["reason"]) == (1, "refused")
+            assert r.metric("hookbus_sink_records_total", outcome="dead_lettered") == 2
 
     run(play())
 
