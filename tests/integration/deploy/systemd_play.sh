@@ -10,6 +10,9 @@ grep -E '^(CapBnd|NoNewPrivs|Seccomp):' "/proc/$(show MainPID)/status" | tr -d '
 hookbus publish -c "$config" --ingress agents /checkout/router/demo_session.jsonl
 until [ "$(wc -l </var/lib/hookbus/archive.jsonl)" -ge 24 ]; do sleep 0.1; done
 echo "delivered=$(wc -l </var/lib/hookbus/archive.jsonl)"
+/opt/hookbus/bin/python -c 'from urllib.request import urlopen
+seen = urlopen("http://127.0.0.1:9464/metrics").read().decode()
+print("process metrics=", seen.count("\nprocess_start_time_seconds "), sep="")'
 
 systemctl reload hookbus; echo "reload=$?"
 until journalctl --unit=hookbus --output=cat | grep -q '"configuration unchanged"'; do sleep 0.1; done

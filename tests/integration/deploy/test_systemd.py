@@ -77,6 +77,7 @@ def test_systemd_starts_reloads_and_stops_hookbus_and_gives_up_a_wrong_configura
         "NoNewPrivs": "1",
         "Seccomp": "2",
         "delivered": "24",
+        "process metrics": "1",
         "reload": "0",
         "reload of a wrong one": "1",
         "after the stop": "inactive success 0",
