@@ -189,6 +189,8 @@ def test_selectors_find_the_pods_and_budgets_spare_one(manifests, workloads):
         assert workload["spec"]["selector"]["matchLabels"].items() <= labels[name].items()
     budgets = of_kind(manifests, "PodDisruptionBudget")
     assert {one["spec"]["maxUnavailable"] for one in budgets} == {1}
+    # A backend or a bus that is away makes pods unready; a node has to be drained all the same.
+    assert {one["spec"]["unhealthyPodEvictionPolicy"] for one in budgets} == {"AlwaysAllow"}
     chosen = [one["spec"]["selector"]["matchLabels"] for one in budgets]
     assert [name for name in labels if labels[name] in chosen] == list(labels)
     (service,) = of_kind(manifests, "Service")
