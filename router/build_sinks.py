@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 
 from hookbus.router import build_bus
 from hookbus.router.configuration.config import (
@@ -39,7 +40,7 @@ def sink(name: str, settings: SinkConfig, source: Bus) -> Sink:
             build_bus.read_secret(
                 settings.http.bearer, f"sinks.{name}.http.bearer"
             )  # or refuse to start
-        return _http(name, settings.http)
+        return _http(name, settings.topics, settings.http)
     if settings.file is not None:
         file = settings.file
         return FileSink(file.path, rotate_bytes=file.rotate, rotate_keep=file.keep)
@@ -48,10 +49,11 @@ def sink(name: str, settings: SinkConfig, source: Bus) -> Sink:
     return StdoutSink(sys.stdout.buffer)
 
 
-def _http(name: str, http: HttpBackend) -> HttpSink:
+def _http(name: str, topics: Collection[str], http: HttpBackend) -> HttpSink:
     return HttpSink(
         name,
         http.url,
+        topics=topics,
         bearer=http.bearer.read if http.bearer is not None else None,
         headers=http.headers,
         ca_file=http.ca_file,

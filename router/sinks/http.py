@@ -7,7 +7,7 @@ import io
 import logging
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Final
 
@@ -46,8 +46,9 @@ _TLS_ERRORS: Final = (
 class HttpSink:
     """Posts one notification a record to `url`, in order.
 
-    `name` is the sink's, a part of the `Idempotency-Key`. `bearer` gives the token; it is called
-    for every request, so that a rotated one is taken up, and what it can't give is a route fault.
+    `name` is the sink's, a part of the `Idempotency-Key`; `topics` are those that it subscribes to,
+    besides that of its replays. `bearer` gives the token; it is called for every request, so that a
+    rotated one is taken up, and what it can't give is a route fault.
     `ca_file`, `cert_file` and `key_file` are paths of PEM files. `allow_private` lets the host
     resolve to private addresses, `allow_plain_http` lets http be spoken to another machine.
     Raises ConfigError. Several tasks may deliver through one.
@@ -60,6 +61,7 @@ class HttpSink:
         name: str,
         url: str,
         *,
+        topics: Collection[str] = (),
         bearer: Callable[[], str] | None = None,
         headers: Mapping[str, str] | None = None,
         ca_file: str | None = None,
@@ -76,6 +78,7 @@ class HttpSink:
         if problems:
             raise ConfigError(f"sinks.{name}.http.{problem}" for problem in problems)
         self._name = name
+        self._topics = frozenset(topics)
         self._url = URL(url)
         self._bearer = bearer
         self._headers = CIMultiDict({"User-Agent": "hookbus"})
@@ -136,7 +139,8 @@ class HttpSink:
             return None
         if not is_event(record.value):
             return _NO_EVENT
-        headers = {"Idempotency-Key": idempotency_key(self._name, record), **traced(record)}
+        key = idempotency_key(self._name, self._topics, record)
+        headers = {"Idempotency-Key": key, **traced(record)}
         if self._bearer is not None:
             credential = self._authorization(self._bearer)
             if credential is None:

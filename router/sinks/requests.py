@@ -6,12 +6,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import orjson
 
 from hookbus.codecs.trace_context import of_headers
+from hookbus.router.replays.attempts import origin_of, place_of
 from hookbus.router.types import Record
 
 OURS: Final = frozenset(
@@ -67,14 +68,17 @@ def traced(record: Record) -> dict[str, str]:
     return {} if trace is None else trace.members("full")  # the record has what its level allows
 
 
-def idempotency_key(sink: str, record: Record) -> str:
-    """The same for every delivery of an event from one topic through a sink, so that a backend can
-    tell a duplicate from another view of the event; 64 hex digits, because identifiers are the
-    producer's text."""
+def idempotency_key(sink: str, topics: Collection[str], record: Record) -> str:
+    """The same for every delivery of an event from one topic through a sink, replays included, so
+    that a backend can tell a duplicate from another view of the event; 64 hex digits, because
+    identifiers are the producer's text. `topics` are those that the sink subscribes to: a record of
+    another one was replayed for it, and hookbus has written there where it came from."""
+    origin = None if record.topic in topics else origin_of(record.headers)
+    place = origin or place_of(record)
     headers = dict(record.headers)
     source, event = headers.get("ce_source"), headers.get("ce_id")
     if source is not None and event is not None:
-        identity = ["event", sink, record.topic, source.hex(), event.hex()]
+        identity = ["event", sink, place.topic, source.hex(), event.hex()]
     else:
-        identity = ["record", sink, f"{record.topic}-{record.partition}-{record.offset}"]
+        identity = ["record", sink, f"{place.topic}-{place.partition}-{place.offset}"]
     return hashlib.sha256(orjson.dumps(identity)).hexdigest()

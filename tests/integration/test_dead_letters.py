@@ -6,7 +6,11 @@ import asyncio
 import base64
 import json
 import subprocess
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,6 +183,44 @@ def test_what_a_sink_gave_up_reaches_that_sink_alone_once_and_at_the_routes_pres
     assert {one["extensions"]["dev.hookbus.capture"]["level"] for one in received} == {"metadata"}
     assert len(lines(path)) == 12
     assert len(records(setup, "archive")) == 6
+
+
+@contextmanager
+def _asked_for_its_keys(*statuses: int) -> Iterator[tuple[str, list[str]]]:
+    """A backend that gives these answers; its URL, and the idempotency keys that it has got."""
+    answers, keys = iter(statuses), []
+
+    class Backend(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            keys.append(self.headers["Idempotency-Key"])
+            self.send_response(next(answers))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Backend) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", keys
+        server.shutdown()
+
+
+def test_a_replay_has_the_idempotency_key_of_the_first_delivery(
+    setup: Setup, processes: Processes
+) -> None:
+    _archive(setup, capture="full")
+    with _asked_for_its_keys(400, 204) as (url, keys):
+        setup.sink("siem", "archive", http={"url": url})
+        setup.write()
+        publish(setup, stream(1))
+        service = processes.run(setup).ready()
+        until(lambda: len(listed(setup)) == 1, lambda: service.stderr)
+        assert replay(setup)["replayed"] == 1
+        until(lambda: len(keys) == 2, lambda: service.stderr)
+        service.stop()
+    assert len(set(keys)) == 1
 
 
 def test_a_replay_that_fails_is_a_failure_of_its_own_and_says_where_the_event_came_from(

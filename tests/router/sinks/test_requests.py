@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookbus.codecs.headers import Attributes, write_headers
+from hookbus.router.replays.attempts import place_of, replayed
 from hookbus.router.sinks.requests import authorization, header_problems, idempotency_key
 from hookbus.router.types import Headers, Record
 
 MakeRecord = Callable[..., Record]
+TOPICS = frozenset({"hookbus.siem", "agents.hooks"})
 
 
 def of(event_id: str, source: str = "urn:a") -> Headers:
@@ -72,27 +74,53 @@ def test_a_token_is_a_bearer_token() -> None:
 
 def test_the_key_is_the_same_for_every_copy_of_an_event(make_record: MakeRecord) -> None:
     """Wherever the record lies and however its content was cut."""
-    first = idempotency_key("siem", make_record(1, b"{}", of("evt-1")))
-    assert first == idempotency_key("siem", make_record(9, b'{"id":1}', of("evt-1")))
+    first = idempotency_key("siem", TOPICS, make_record(1, b"{}", of("evt-1")))
+    assert first == idempotency_key("siem", TOPICS, make_record(9, b'{"id":1}', of("evt-1")))
 
 
 def test_keys_differ_by_sink_source_and_id(make_record: MakeRecord) -> None:
     """Identity is the pair, never the id alone, and no two pairs run together."""
     records = [of("evt-1"), of("evt-2"), of("evt-1", "urn:b"), of("a", "b,c"), of("c", "a,b")]
-    keys = {idempotency_key("siem", make_record(1, b"{}", headers)) for headers in records}
-    keys |= {idempotency_key("other", make_record(1, b"{}", headers)) for headers in records}
+    keys = {idempotency_key("siem", TOPICS, make_record(1, b"{}", headers)) for headers in records}
+    keys |= {
+        idempotency_key("other", TOPICS, make_record(1, b"{}", headers)) for headers in records
+    }
     assert len(keys) == 10
 
 
 def test_a_record_without_identity_goes_by_its_place(make_record: MakeRecord) -> None:
     """Topic, partition and offset are as stable."""
-    key = idempotency_key("a", make_record(1, b"{}"))
-    assert key == idempotency_key("a", make_record(1, b"[]"))
-    assert key != idempotency_key("a", make_record(2, b"{}"))
+    key = idempotency_key("a", TOPICS, make_record(1, b"{}"))
+    assert key == idempotency_key("a", TOPICS, make_record(1, b"[]"))
+    assert key != idempotency_key("a", TOPICS, make_record(2, b"{}"))
+
+
+@pytest.mark.parametrize("headers", [of("evt-1"), ()])
+def test_a_replay_has_the_key_of_the_first_delivery(
+    make_record: MakeRecord, headers: Headers
+) -> None:
+    """It says where the event was, by its identity or its place."""
+    first = make_record(1, b"{}", headers)
+    again = replayed(headers, 1, place_of(first))
+    replay = Record("hookbus.replay.siem", 3, 7, 1, None, b"{}", again)
+    assert idempotency_key("siem", TOPICS, replay) == idempotency_key("siem", TOPICS, first)
+
+
+@pytest.mark.parametrize("headers", [of("evt-1"), ()])
+def test_only_a_record_of_the_replay_topic_is_believed_to_be_a_replay(
+    make_record: MakeRecord, headers: Headers
+) -> None:
+    """A producer whose topic a sink reads can't take the key of another topic's event."""
+    first = make_record(1, b"{}", headers)
+    forged = Record("agents.hooks", 3, 7, 1, None, b"{}", replayed(headers, 1, place_of(first)))
+    plain = Record("agents.hooks", 3, 7, 1, None, b"{}", headers)
+    key = idempotency_key("siem", TOPICS, forged)
+    assert key == idempotency_key("siem", TOPICS, plain)
+    assert key != idempotency_key("siem", TOPICS, first)
 
 
 @given(st.binary(), st.binary())
 def test_a_key_is_hex_whatever_the_producer_chose(source: bytes, event_id: bytes) -> None:
     """Record headers that are no text at all give a key too."""
     record = Record("t", 0, 0, 0, None, b"{}", (("ce_source", source), ("ce_id", event_id)))
-    assert re.fullmatch("[0-9a-f]{64}", idempotency_key("siem", record))
+    assert re.fullmatch("[0-9a-f]{64}", idempotency_key("siem", TOPICS, record))
