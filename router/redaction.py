@@ -31,7 +31,7 @@ def redactor(config: Config, read: Callable[[Secret, str], str]) -> Redactor | N
         except (OSError, UnicodeDecodeError):
             problem = f"redaction.secrets_file: file {asked.secrets_file} can't be read"
             raise StartupError(problem) from None
-    warn_of_short(secrets)
+    _warn_of_short(secrets)
     return Redactor(Settings(secrets, asked.home, asked.pii))
 
 
@@ -42,7 +42,7 @@ def listed_in(file: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line.strip())
 
 
-def warn_of_short(secrets: tuple[str, ...]) -> None:
+def _warn_of_short(secrets: tuple[str, ...]) -> None:
     """Say how many listed values are too short to look for."""
     ignored = too_short(secrets)
     if ignored:

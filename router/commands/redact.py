@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hookbus.codecs.strict import Limits, encode, parse
 from hookbus.codecs.verdict import Refusal
+from hookbus.policies.redaction.listed import SHORTEST, too_short
 from hookbus.policies.redaction.redactor import Redactor, Settings
 from hookbus.router import redaction
 from hookbus.router.commands.check import refusal
@@ -40,5 +41,6 @@ def _secrets(file: Path | None) -> tuple[str, ...]:
         secrets = redaction.listed_in(file)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([f"{file}: can't be read: {type(error).__name__}"]) from None
-    redaction.warn_of_short(secrets)
+    if ignored := too_short(secrets):
+        complain({"short_secrets_ignored": ignored, "shortest": SHORTEST})
     return secrets

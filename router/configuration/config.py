@@ -240,7 +240,8 @@ class Redaction(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the redaction pipeline looks for besides what it knows by its shape."""
 
     secrets: list[Secret] = field(default_factory=list)
-    """Values that may not appear in any spelling."""
+    """Values of four characters or more that may not appear in any spelling; shorter ones are
+    ignored, with a warning in the log."""
     secrets_file: Name | None = None
     """Path of a file with such values, one a line."""
     home: Name | None = None

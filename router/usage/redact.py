@@ -16,7 +16,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument(
         "--secrets-file", type=Path, metavar="FILE",
-        help="values that may not appear in any spelling, one a line (default: none)",
+        help="values of four characters or more that may not appear in any spelling, one a line "
+        "(default: none)",
     )  # fmt: skip
     command.add_argument(
         "--no-pii", action="store_true",
@@ -40,5 +41,8 @@ REDACT = Usage(
             "Take away these values, and leave addresses",
         ),
     ),
-    files={"--secrets-file FILE": "One secret a line, UTF-8."},
+    files={
+        "--secrets-file FILE": "One secret a line, UTF-8; standard error says how many are too "
+        "short to be looked for."
+    },
 )

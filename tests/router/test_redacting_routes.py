@@ -427,6 +427,19 @@ def test_redact_reads_one_value_a_line_and_refuses_the_rest(
     assert run([], tmp_path, capsys, "redact", "--secrets-file", "/nowhere")[0] == 2
 
 
+def test_redact_says_how_many_listed_values_are_too_short_to_be_looked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, without a word of them; blank lines are none."""
+    listed = tmp_path / "secrets"
+    listed.write_text("pin\n\nqx\nplainsecret\n")
+    code, out, err = run(
+        ['"pin plainsecret"'], tmp_path, capsys, "redact", "--secrets-file", str(listed)
+    )
+    assert (code, out) == (0, [f"pin {SECRET}"])
+    assert json.loads(err) == {"short_secrets_ignored": 2, "shortest": 4}
+
+
 def test_downlevel_redacts_as_a_route_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
