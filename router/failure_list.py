@@ -12,10 +12,10 @@ from msgspec import Struct
 from hookbus.router.journal import FORWARDED, KEPT
 from hookbus.router.types import Bus, Record
 
-Recorded = Literal["forwarded", "kept", "topic"]
+Recorded = Literal["journal", "journal_only", "topic"]
 """In the journal, and meant for the failures topic or not; or seen in the topic itself."""
 
-_JOURNAL: Final[tuple[tuple[str, Recorded], ...]] = ((FORWARDED, "forwarded"), (KEPT, "kept"))
+_JOURNAL: Final[tuple[tuple[str, Recorded], ...]] = ((FORWARDED, "journal"), (KEPT, "journal_only"))
 
 
 class _Failure(Struct, frozen=True, rename="camel"):

@@ -39,9 +39,9 @@ LIST = Usage(
     _MODULE,
     "Print failed deliveries.",
     "One JSON object a failure: time, sink, reason, policy, the source and id of the event that "
-    "was not delivered, and where it is recorded: `forwarded` or `kept` in this machine's journal, "
-    "`topic` in the failures topic. Those that harnesses report of their own backends are in the "
-    "topic too.",
+    "was not delivered, and where it is recorded: `journal` in this machine's journal, from which "
+    "it goes to the failures topic; `journal_only` if it stays there; `topic` in that topic. Those "
+    "that harnesses report of their own backends are in the topic too.",
     _list,
     exits(*CONFIGURED),
     (

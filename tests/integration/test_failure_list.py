@@ -70,7 +70,7 @@ def test_a_stop_that_outlives_the_process_is_one_failure(
     assert len(journal(audited, "failures")) == 1
     (failure,) = _listed(audited)
     assert failure["parentEventId"] == "evt-000000"
-    assert failure["recorded"] == ["forwarded", "topic"]
+    assert failure["recorded"] == ["journal", "topic"]
 
 
 def test_an_outage_under_fail_open_is_one_failure_for_each_event_that_was_skipped(
@@ -118,9 +118,9 @@ def test_the_list_says_where_each_failure_is_recorded(setup: Setup, processes: P
     service.stop()
     found = {(one["sink"], one["parentEventId"]): one for one in _listed(setup)}
     assert {key: one["recorded"] for key, one in found.items()} == {
-        ("siem", "evt-000000"): ["forwarded", "topic"],
-        ("siem", "evt-reported"): ["kept"],
-        ("quiet", "evt-000000"): ["kept"],
+        ("siem", "evt-000000"): ["journal", "topic"],
+        ("siem", "evt-reported"): ["journal_only"],
+        ("quiet", "evt-000000"): ["journal_only"],
         ("stranger", "evt-x"): ["topic"],
     }
     one = found["siem", "evt-000000"]
