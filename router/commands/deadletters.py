@@ -6,16 +6,20 @@ import argparse
 import asyncio
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from hookbus.router import build, build_bus
 from hookbus.router.commands.common import complain, period, write
+from hookbus.router.commands.reading import reading
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.configuration.config import Config
 from hookbus.router.replays import build_replay
 from hookbus.router.replays.letters import Wanted, read_letter, shown
 from hookbus.router.replays.replay import Replay
 from hookbus.router.replays.replayed import Replayed
+from hookbus.router.types import Bus
 
 EXIT_FINE: Final = 0
 EXIT_REFUSED: Final = 1
@@ -36,9 +40,7 @@ def execute(options: argparse.Namespace) -> int:
 async def _list(config: Config, wanted: Wanted, *, counts: bool) -> None:
     kinds: Counter[tuple[tuple[str, str], ...]] = Counter()
     unreadable = 0
-    bus = build_bus.bus(config)
-    try:
-        await bus.open([])  # a topic that is missing is not made by looking at it
+    async with reading(config) as bus:
         async for record in bus.scan(build.dead_letters(config).topic, follow=False):
             letter = read_letter(record)
             if letter is None:
@@ -48,8 +50,6 @@ async def _list(config: Config, wanted: Wanted, *, counts: bool) -> None:
                 kinds[_kind(told)] += 1
                 if not counts:
                     write(told)
-    finally:
-        await bus.close()
     if counts:
         for kind, count in sorted(kinds.items()):
             write({**dict(kind), "count": count})
@@ -64,14 +64,8 @@ def _kind(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 async def _replay(config: Config, wanted: Wanted, options: argparse.Namespace) -> int:
     topic = build.dead_letters(config).topic
-    changelogs = build_replay.changelogs(config)
-    (changelog,) = changelogs
-    bus = build_bus.bus(config)
-    try:
-        if options.dry_run:
-            await bus.open([])
-        else:
-            await bus.open(build_replay.topics(config), changelogs)
+    (changelog,) = build_replay.changelogs(config)
+    async with reading(config) if options.dry_run else _writing(config) as bus:
         done = Replayed(bus, changelog, topic)
         await done.load()
         replay = Replay(
@@ -84,7 +78,16 @@ async def _replay(config: Config, wanted: Wanted, options: argparse.Namespace) -
             tell=complain,
         )
         tally = await replay.run(topic, wanted)
-    finally:
-        await bus.close()
     write({"dry_run": options.dry_run, **tally.summary()})
     return EXIT_REFUSED if tally.refused or tally.unreadable else EXIT_FINE
+
+
+@asynccontextmanager
+async def _writing(config: Config) -> AsyncIterator[Bus]:
+    """The bus, open, with the topics of a replay."""
+    bus = build_bus.bus(config)
+    try:
+        await bus.open(build_replay.topics(config), build_replay.changelogs(config))
+        yield bus
+    finally:
+        await bus.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hookbus.router import build_bus
 from hookbus.router.commands.common import complain, period, write
+from hookbus.router.commands.reading import reading
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.configuration.config import Config
 from hookbus.router.failure_list import Found, failures
@@ -35,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
 async def _list(config: Config, wanted: Callable[[Found], bool], *, journal_only: bool) -> None:
     async with AsyncExitStack() as stack:
         journal = await _open_journal(config, stack)
-        bus = None if journal_only else await _open_bus(config, stack)
+        bus = None if journal_only else await stack.enter_async_context(reading(config))
         async for found in failures(journal, bus, build_bus.failures(config).topic):
             if wanted(found):
                 write(found.shown())
@@ -51,10 +52,3 @@ async def _open_journal(config: Config, stack: AsyncExitStack) -> Bus | None:
     stack.push_async_callback(journal.close)
     await journal.open(TOPICS)
     return journal
-
-
-async def _open_bus(config: Config, stack: AsyncExitStack) -> Bus:
-    bus = build_bus.bus(config)
-    stack.push_async_callback(bus.close)
-    await bus.open([])
-    return bus

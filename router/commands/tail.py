@@ -6,8 +6,8 @@ import argparse
 import asyncio
 import sys
 
-from hookbus.router import build_bus
 from hookbus.router.commands.common import load_config
+from hookbus.router.commands.reading import reading
 from hookbus.router.configuration.config import Config
 from hookbus.router.sinks.jsonlines import line
 
@@ -18,13 +18,9 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _tail(config: Config, topic: str, *, follow: bool) -> None:
-    bus = build_bus.bus(config)
-    try:
-        await bus.open([])  # a topic that is missing is not made by looking at it
+    async with reading(config) as bus:
         async for record in bus.scan(topic, follow=follow):
             sys.stdout.buffer.write(line(record))
             if follow:
                 sys.stdout.buffer.flush()
         sys.stdout.buffer.flush()
-    finally:
-        await bus.close()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
-from tests.processes import BusKind, Processes, Setup, command
+from tests.processes import BusKind, Processes, Setup, command, publish
 
 
 def test_a_bad_configuration_exits_2_and_names_every_problem(setup: Setup) -> None:
@@ -86,9 +87,51 @@ def test_a_topic_that_publish_needs_is_refused_with_its_name(setup: Setup) -> No
 
 def test_tail_refuses_a_topic_that_is_missing_and_makes_none(setup: Setup) -> None:
     setup.write()
-    arguments = ("tail", "-c", str(setup.file), "--topic", setup.topic("misspelt"))
+    publish(setup, [b"{}"])
+    missing = setup.topic("missing")
     for _ in range(2):
-        assert setup.topic("misspelt").encode() in command(*arguments, code=3).stderr
+        done = command("tail", "-c", str(setup.file), "--topic", missing, code=3)
+        assert done.stderr.decode().startswith(f"there is no topic {missing}: ")
+    near = setup.topic("inn")
+    done = command("tail", "-c", str(setup.file), "--topic", near, code=3)
+    assert f"did you mean {setup.topic('in')}?" in done.stderr.decode()
+
+
+READING = (
+    ("tail", "--topic", "{dead}"),
+    ("deadletters", "list"),
+    ("deadletters", "replay", "--dry-run"),
+    ("failures", "list"),
+)
+
+
+@pytest.mark.parametrize("arguments", READING, ids=lambda words: "-".join(words[:2]))
+@pytest.mark.parametrize(
+    ("creates", "advice"),
+    [(True, "`hookbus run` makes it"), (False, "create it, or set bus.create_topics")],
+)
+def test_what_only_reads_says_what_to_do_about_a_topic_that_is_not_there(
+    setup: Setup, arguments: tuple[str, ...], creates: bool, advice: str
+) -> None:
+    setup.write()
+    publish(setup, [b"{}"])  # which makes the ingress topic, and none that is read here
+    if not creates:
+        del setup.tree["bus"]["create_topics"]
+        setup.write()
+    words = [word.format(dead=setup.topic("dead")) for word in arguments]
+    topic = setup.topic("failures" if "failures" in words else "dead")
+    said = command(*words, "-c", str(setup.file), code=3).stderr.decode().splitlines()
+    assert said[-1] == f"there is no topic {topic}: {advice}"
+
+
+@pytest.mark.parametrize("arguments", READING, ids=lambda words: "-".join(words[:2]))
+def test_what_only_reads_makes_no_embedded_bus(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    setup = Setup(BusKind("sqlite"), tmp_path)
+    setup.write()
+    words = [word.format(dead=setup.topic("dead")) for word in arguments]
+    said = command(*words, "-c", str(setup.file), code=3).stderr.decode().splitlines()
+    assert said[-1].startswith("there is no bus ")
+    assert list(setup.folder.iterdir()) == [setup.file]
 
 
 def test_a_port_in_use_exits_3(setup: Setup, processes: Processes) -> None:
