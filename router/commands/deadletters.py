@@ -15,6 +15,7 @@ from hookbus.router.commands.common import complain, period, write
 from hookbus.router.commands.reading import reading
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.configuration.config import Config
+from hookbus.router.errors import ConfigError
 from hookbus.router.replays import build_replay
 from hookbus.router.replays.letters import Wanted, read_letter, shown
 from hookbus.router.replays.replay import Replay
@@ -31,6 +32,8 @@ def execute(options: argparse.Namespace) -> int:
         reason=options.reason, sink=options.sink, stage=options.stage, since=since, until=until
     )
     config = load_registered(options, lambda backend: None).config
+    if config.dead_letters is None:
+        raise ConfigError(["dead_letters: missing"])
     if options.action == "list":
         asyncio.run(_list(config, wanted, counts=options.counts))
         return EXIT_FINE

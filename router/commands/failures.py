@@ -13,6 +13,7 @@ from hookbus.router.commands.common import complain, period, write
 from hookbus.router.commands.reading import reading
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.configuration.config import Config
+from hookbus.router.errors import ConfigError
 from hookbus.router.failure_list import Found, failures
 from hookbus.router.journal import TOPICS
 from hookbus.router.types import Bus
@@ -29,6 +30,8 @@ def execute(options: argparse.Namespace) -> int:
         )
 
     config = load_registered(options, lambda backend: None).config
+    if config.failures is None:
+        raise ConfigError(["failures: missing"])
     asyncio.run(_list(config, wanted, journal_only=options.journal_only))
     return 0
 

@@ -27,7 +27,11 @@ PUBLISH = Usage(
     "one. Returns when all are durable; their number goes to standard error, also if it fails in "
     "the middle.",
     arguments,
-    exits(*CONFIGURED),
+    exits(
+        *CONFIGURED,
+        _1="A line is larger than the bus takes (`max_message`). Only the lines that standard "
+        "error counts were sent, none after them.",
+    ),
     (
         Example(
             "hookbus publish -c hookbus.yaml --ingress agents session.jsonl",

@@ -104,6 +104,23 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert done.stderr == b""
 
 
+def test_a_line_that_is_too_large_ends_a_publish_and_says_what_was_sent(folder: Path) -> None:
+    """Exit code 1, for refused input: the lines before its batch, and none after them."""
+    config = ("-c", str(folder / "limited.yaml"))
+    text = (folder / "hookbus.yaml").read_text()
+    limited = text.replace("bus.db", "limited.db").replace(
+        "sqlite: {", "sqlite: {max_message: 1KiB, "
+    )
+    (folder / "limited.yaml").write_text(limited)
+    lines = [b"%d" % number for number in range(500)]  # as many as go at once
+    file = folder / "large.jsonl"
+    file.write_bytes(b"\n".join([*lines, b"x" * 2000, b"after", b""]))
+    done = command("publish", *config, "--ingress", "agents", str(file), code=1)
+    assert done.stderr.splitlines()[0] == b"500"
+    told = command("tail", *config, "--topic", "agents.hooks").stdout
+    assert sorted(told.splitlines()) == sorted(lines)
+
+
 @pytest.mark.parametrize("name", INPUT)
 def test_a_dash_is_standard_input(name: str) -> None:
     """Every line of it is read."""

@@ -165,3 +165,21 @@ def test_a_file_that_is_no_configuration_exits_2_with_one_line(
     said = command("run", "-c", str(setup.file), code=2).stderr.decode()
     assert len(said.splitlines()) == 1
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("section", "arguments"),
+    [
+        ("failures", ("failures", "list")),
+        ("dead_letters", ("deadletters", "list")),
+        ("dead_letters", ("deadletters", "replay")),
+    ],
+)
+def test_a_configuration_without_what_a_command_looks_at_exits_2(
+    tmp_path: Path, section: str, arguments: tuple[str, ...]
+) -> None:
+    setup = Setup(BusKind("sqlite"), tmp_path)
+    del setup.tree[section]
+    setup.write()
+    said = command(*arguments, "-c", str(setup.file), code=2).stderr.decode()
+    assert said == f"{section}: missing\n"
