@@ -144,7 +144,8 @@ class SinkConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     timeout: Duration = default(Duration(10))
     """The bound on one attempt, from name resolution to the answer."""
     deadline: Duration = default(Duration(10))
-    """How long one event is retried before the policy applies."""
+    """How long an outage may last before the policy applies, counted from its first failed attempt;
+    from then on a fail-open sink tries each event once, until the backend takes or refuses one."""
     retry: Retry = field(default_factory=lambda: Retry())
     """The waits between attempts."""
     failure_domain: Name | None = None
