@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
+from hookbus.router import build_bus
 from hookbus.router.configuration.config_file import parse
+from hookbus.router.replays import build_replay
 from tests.deploy.containerfile import ROOT, stages
 from tests.deploy.locks import pyproject
 from tests.deploy.manifests import (
@@ -24,6 +27,7 @@ from tests.deploy.manifests import (
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
 FINAL = stages()[-1]
 CONFIG_PATH = FINAL.last("CMD").words[-1]
+KUSTOMIZATION = (ROOT / "deploy/kubernetes/kustomization.yaml").read_text()
 OLDEST, NEWEST = "1.27", "1.34"
 
 
@@ -105,6 +109,18 @@ def test_the_pods_together_run_every_part_of_the_configuration_once(workloads, c
         assert args[3::2] == ["--only"] * len(args[4::2])
         parts += args[4::2]
     assert sorted(parts) == sorted(["router", *(f"sink:{name}" for name in config.sinks)])
+
+
+def test_the_topics_that_have_to_be_there_are_listed(config):
+    """Those that pods and replays ask for by name; changelogs are compacted."""
+    listed = re.findall(r"^#   ([a-z][\w.]*\.[\w. ]*)(#.*)?$", KUSTOMIZATION, re.MULTILINE)
+    notes = {topic: note for names, note in listed for topic in names.split()}
+    changelogs = build_bus.changelogs(config) | build_replay.changelogs(config)
+    assert notes.keys() == {*build_bus.topics(config), *build_replay.topics(config), *changelogs}
+    assert {topic: note for topic, note in notes.items() if note} == {
+        changelog: f"# compacted, with as many partitions as {topic}"
+        for changelog, topic in changelogs.items()
+    }
 
 
 def test_the_probes_ask_what_answers_their_question(workloads, config):
