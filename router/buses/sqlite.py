@@ -183,7 +183,7 @@ class SqliteBus:
         if self._retention is None:
             return 0
         before = self.now() - int(self._retention * 1000)
-        self.topics = await self.reading.read(sqlite_log.catalog)
+        self._learn(await self.reading.read(sqlite_log.catalog))
         total = 0
         for partition in [one for topic in self.topics.values() for one in topic.partitions]:
             gone = _PRUNED
@@ -220,6 +220,10 @@ class SqliteBus:
         missing = {topic for topic in topics if topic not in found}
         if missing:
             raise TopicsMissing(missing)
+        self._learn(found)
+
+    def _learn(self, found: sqlite_log.Catalog) -> None:
+        """A topic that is known has to have its partitions known."""
         self._homes = {
             partition: Partition(name, number)
             for name, topic in found.items()

@@ -190,6 +190,25 @@ async def test_retention_keeps_what_a_group_has_not_passed(tmp_path: Path) -> No
     await bus.close()
 
 
+async def test_a_topic_that_another_process_made_can_be_read_after_retention_ran(
+    tmp_path: Path,
+) -> None:
+    """As in a reload of one process after another: the second meets the topic in its retention."""
+    first = SqliteBus(tmp_path / "bus.db", partitions=2, retention=3600.0)
+    second = SqliteBus(tmp_path / "bus.db", partitions=2, retention=3600.0)
+    await first.open(["old"])
+    await second.open(["old"])
+    await first.open(["new"])
+    await first.publish(numbered("new", 10))
+    assert await second.prune() == 0
+    await second.open(["new"])
+    reader = await second.reader("g", ["new"])
+    assert sorted(numbers(await collect(reader, 10))) == list(range(10))
+    assert sorted(numbers(await scanned(second, "new"))) == list(range(10))
+    await first.close()
+    await second.close()
+
+
 async def test_the_file_does_not_grow_under_retention(tmp_path: Path) -> None:
     """Deleted records make room for new ones."""
     now = 1_800_000_000.0
