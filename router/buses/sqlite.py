@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from hookbus.router.buses import sqlite_append, sqlite_group, sqlite_log
+from hookbus.router.buses import sqlite_append, sqlite_group, sqlite_log, sqlite_retention
 from hookbus.router.buses.changes import Changes
 from hookbus.router.buses.placement import Placement
 from hookbus.router.buses.sqlite_file import SqliteFile
@@ -32,10 +32,10 @@ class SqliteBus:
     """A bus in the file `path`; the same class on a file of its own is the failure journal.
 
     `partitions` is what new topics get; with `create_topics` false, missing ones are refused.
-    Records older than `retention` seconds that every known group has passed are deleted; their
-    pages are used again, so the file stays at its largest size. `clock` gives seconds since the
-    epoch. A member that dies is replaced within `lease` seconds; one that closes, at once.
-    `max_message` bounds a record, in bytes.
+    Records older than `retention` seconds are deleted once every group has passed them that had a
+    member within such a time; their pages are used again, so the file stays at its largest size.
+    `clock` gives seconds since the epoch. A member that dies is replaced within `lease` seconds;
+    one that closes, at once. `max_message` bounds a record, in bytes.
     """
 
     def __init__(
@@ -182,13 +182,13 @@ class SqliteBus:
         """Delete what retention allows, in small transactions; returns how many records went."""
         if self._retention is None:
             return 0
-        before = self.now() - int(self._retention * 1000)
+        rule = sqlite_retention.Rule(int(self._retention * 1000), int(self._lease * 1000))
         self._learn(await self.reading.read(sqlite_log.catalog))
         total = 0
         for partition in [one for topic in self.topics.values() for one in topic.partitions]:
             gone = _PRUNED
             while gone == _PRUNED:
-                gone = await self._prune(partition, before)
+                gone = await self._prune(partition, rule)
                 total += gone
         return total
 
@@ -270,7 +270,9 @@ class SqliteBus:
             with contextlib.suppress(BusUnavailable):
                 await self.prune()
 
-    async def _prune(self, partition: int, before: int) -> int:
+    async def _prune(self, partition: int, rule: sqlite_retention.Rule) -> int:
         return await self.writing.write(
-            lambda connection: sqlite_log.prune(connection, partition, before, _PRUNED)
+            lambda connection: sqlite_retention.prune(
+                connection, partition, rule, self.now(), _PRUNED
+            )
         )

@@ -39,11 +39,13 @@ def join(
     partition starts at the oldest record."""
     connection.execute("INSERT INTO groups (name) VALUES (?) ON CONFLICT DO NOTHING", (group,))
     (group_id,) = connection.execute("SELECT id FROM groups WHERE name = ?", (group,)).fetchone()
+    places = [(group_id, partition) for topic in topics for partition in known[topic].partitions]
     connection.executemany(
         "INSERT INTO positions (grp, partition, next)"
         " SELECT ?, id, start FROM partitions WHERE id = ? ON CONFLICT DO NOTHING",
-        [(group_id, partition) for topic in topics for partition in known[topic].partitions],
+        places,
     )
+    connection.executemany("DELETE FROM absences WHERE grp = ? AND partition = ?", places)
     (member,) = connection.execute(
         "INSERT INTO members (grp, topics, expires) VALUES (?, ?, ?) RETURNING id",
         (group_id, msgspec.json.encode(sorted(topics)).decode(), expires),

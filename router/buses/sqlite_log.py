@@ -1,10 +1,9 @@
-"""Topics, reads and retention of the embedded bus: functions of a connection."""
+"""Topics and reads of the embedded bus: functions of a connection."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -130,29 +129,6 @@ def bounds(connection: sqlite3.Connection, partition: int) -> tuple[int, int]:
         "SELECT start, next FROM partitions WHERE id = ?", (partition,)
     ).fetchone()
     return start, end
-
-
-def prune(connection: sqlite3.Connection, partition: int, before: int, limit: int) -> int:
-    """Delete at most `limit` of the oldest records of a partition that are older than `before`
-    (milliseconds) and that every known group has passed; returns how many."""
-    start, end = bounds(connection, partition)
-    (passed,) = connection.execute(
-        "SELECT coalesce(min(next), ?) FROM positions WHERE partition = ?", (end, partition)
-    ).fetchone()
-    base = partition << OFFSET_BITS
-    oldest = connection.execute(
-        "SELECT id, timestamp FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-        (base | start, base | passed, limit),
-    )
-    old = [row[0] for row in takewhile(lambda row: row[1] < before, oldest)]
-    if not old:
-        return 0
-    connection.execute("DELETE FROM records WHERE id >= ? AND id <= ?", (base, old[-1]))
-    connection.execute(
-        "UPDATE partitions SET start = ? WHERE id = ?",
-        ((old[-1] & _OFFSET_MASK) + 1, partition),
-    )
-    return len(old)
 
 
 def _record(

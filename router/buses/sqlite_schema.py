@@ -68,11 +68,21 @@ CREATE TABLE positions (
 ) WITHOUT ROWID;
 CREATE INDEX positions_of_partition ON positions (partition);
 """
+_ADDED: Final = """
+CREATE TABLE IF NOT EXISTS absences (
+    grp INTEGER NOT NULL REFERENCES groups(id),
+    partition INTEGER NOT NULL REFERENCES partitions(id),
+    lasted INTEGER NOT NULL,
+    looked INTEGER NOT NULL,
+    PRIMARY KEY (partition, grp)
+) WITHOUT ROWID
+"""
+"""A file of this version may lack it, and who doesn't know it can do without."""
 
 
 def prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Set the connection up and make the tables of a new file. Raises BusFatal if the file belongs
-    to something else or to another version of hookbus."""
+    """Set the connection up and make the tables that the file lacks. Raises BusFatal if the file
+    belongs to something else or to another version of hookbus."""
     with _transaction(connection, "BEGIN"):
         version = _version(connection, path)
     if version == 0:
@@ -89,6 +99,7 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={_VERSION}")
+        connection.execute(_ADDED)
 
 
 @contextmanager

@@ -79,7 +79,8 @@ class Sqlite(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     path: Name
     """Path of the file, on a local disk."""
     retention: Duration = default(Duration(7 * 86400))
-    """Records older than this that every group has passed are deleted."""
+    """Records older than this are deleted once every group has passed them that had a member
+    within this time."""
     max_message: Size = default(Size(16 * 2**20))
     """The largest record to write."""
 
