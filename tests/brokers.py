@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -25,6 +26,8 @@ ROOT = Path(__file__).parent.parent
 POM = ROOT / "tests/integration/kafka/pom.xml"
 CACHE = ROOT / "build/kafka-4.1.0"
 _START_SECONDS = 60.0
+_PROPERTIES = "server.properties"
+_CLUSTER = "aG9va2J1cy10ZXN0cy0wMQ"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USERS: Final = tuple(f"user-{number}" for number in range(80))
@@ -123,17 +126,12 @@ def kafka() -> Iterator[Broker]:
     with tempfile.TemporaryDirectory(prefix="hookbus-kafka-") as name:
         folder = Path(name)
         authority = Authority(folder)
-        properties = folder / "server.properties"
+        properties = folder / _PROPERTIES
         properties.write_text(_properties(ports, folder) + _secured(authority))
         log4j_properties(folder)
         java = java_command(folder)
-        subprocess.run(
-            [*java, "kafka.tools.StorageTool", "format", "-t", "aG9va2J1cy10ZXN0cy0wMQ", "-c",
-             str(properties), "-S", "SCRAM-SHA-256=[name=hookbus,password=secret]",
-             "-S", "SCRAM-SHA-512=[name=hookbus,password=secret]"],
-            check=True,
-            capture_output=True,
-        )  # fmt: skip
+        _format(java, properties, "-S", "SCRAM-SHA-256=[name=hookbus,password=secret]",
+                "-S", "SCRAM-SHA-512=[name=hookbus,password=secret]")  # fmt: skip
         broker = Broker(
             "kafka", [*java, "kafka.Kafka", str(properties)], ports["PLAINTEXT"], folder
         )
@@ -145,11 +143,38 @@ def kafka() -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
+def second_node(first: Broker) -> Iterator[Broker]:
+    """A node with the id 2 that joins the cluster of `first`, which is Apache Kafka with the id 1.
+    Ended with `stop`, it leaves its partitions without a leader."""
+    port = free_port()
+    text = (first.folder / _PROPERTIES).read_text()
+    (voters,) = re.findall("(?m)^controller.quorum.voters=.*", text)
+    with tempfile.TemporaryDirectory(prefix="hookbus-kafka-") as name:
+        folder = Path(name)
+        properties = folder / _PROPERTIES
+        properties.write_text(_second(port, folder, voters))
+        log4j_properties(folder)
+        java = java_command(folder)
+        _format(java, properties)
+        command = [*java, "kafka.Kafka", str(properties)]
+        yield from _running(Broker("kafka-2", command, port, folder))
+
+
+@contextlib.contextmanager
 def chosen() -> Iterator[Broker]:
     """The broker that HOOKBUS_TEST_BROKER names: tansu (the default) or kafka."""
     name = os.environ.get("HOOKBUS_TEST_BROKER", "tansu")
     with {"tansu": tansu, "kafka": kafka}[name]() as broker:
         yield broker
+
+
+def _format(java: Sequence[str], properties: Path, *more: str) -> None:
+    """Make the folder of a node."""
+    subprocess.run(
+        [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), *more],
+        check=True,
+        capture_output=True,
+    )
 
 
 def _running(broker: Broker) -> Iterator[Broker]:
@@ -226,6 +251,20 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
+log.index.size.max.bytes=1048576
+"""
+
+
+def _second(port: int, folder: Path, voters: str) -> str:
+    return f"""
+process.roles=broker
+node.id=2
+{voters}
+listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder / "data"}
+num.network.threads=2
+num.io.threads=4
 log.index.size.max.bytes=1048576
 """
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
+from aiokafka.cluster import ClusterMetadata  # type: ignore[import-untyped]
 from aiokafka.errors import (  # type: ignore[import-untyped]
     NoError,
     TopicAlreadyExistsError,
@@ -25,7 +26,7 @@ from hookbus.router.errors import BusUnavailable, StartupError, TopicsMissing
 _POLL: Final = 0.05
 
 Numbers = dict[str, tuple[int, ...]]
-"""Topic name to the numbers of its partitions that have a leader."""
+"""Topic name to the numbers of its partitions."""
 
 
 async def ensure_topics(
@@ -36,14 +37,16 @@ async def ensure_topics(
 ) -> Numbers:
     """The partitions of `topics` and of `changelogs`, which are made like the topics they belong
     to. Raises TopicsMissing unless `create` says how to make them, StartupError if the cluster
-    refuses to, hides them, or a changelog has too few partitions, BusUnavailable, or BusFatal."""
+    refuses to, hides them, or a changelog has too few partitions, BusUnavailable, also while a
+    partition has no leader and can't be read, or BusFatal."""
     admin = AIOKafkaAdminClient(**client_options(settings))
     try:
         try:
             await connect(admin, settings.request_timeout, "connecting to Kafka")
         except BusUnavailable as error:
             raise await diagnose(settings, error) from error
-        found = await bounded(_numbers(admin), settings.request_timeout, "listing topics")
+        cluster = await bounded(_listed(admin), settings.request_timeout, "listing topics")
+        found = _numbers(cluster)
         missing = [topic for topic in (*topics, *changelogs) if topic not in found]
         if missing:
             await bounded(_refuse_hidden(admin, missing), settings.request_timeout, "asking")
@@ -57,14 +60,18 @@ async def ensure_topics(
             }
             new = [_new_topic(t, n, create, t in changelogs) for t, n in partitions.items()]
             await bounded(_create(admin, new), settings.request_timeout, "creating topics")
-            found = await bounded(
+            cluster = await bounded(
                 _appear(admin, missing), settings.request_timeout, "waiting for new topics"
             )
+            found = _numbers(cluster)
     finally:
         await bounded(admin.close(), settings.close_timeout, "closing")
     for changelog, topic in changelogs.items():
         if len(found[changelog]) < len(found[topic]):
             raise StartupError(f"{changelog} has fewer partitions than {topic}")
+    leaderless = _leaderless(cluster, [*topics, *changelogs])
+    if leaderless:
+        raise BusUnavailable(f"partitions without a leader in {', '.join(leaderless)}")
     return {topic: found[topic] for topic in (*topics, *changelogs)}
 
 
@@ -73,12 +80,24 @@ def _new_topic(topic: str, partitions: int, create: NewTopics, changelog: bool) 
     return NewTopic(topic, partitions, create.replication, topic_configs=configs)
 
 
-async def _numbers(admin: AIOKafkaAdminClient) -> Numbers:
-    cluster = await admin._client.fetch_all_metadata()
+async def _listed(admin: AIOKafkaAdminClient) -> ClusterMetadata:
+    return await admin._client.fetch_all_metadata()
+
+
+def _numbers(cluster: ClusterMetadata) -> Numbers:
     return {
-        topic: tuple(sorted(cluster.available_partitions_for_topic(topic) or ()))
+        topic: tuple(sorted(cluster.partitions_for_topic(topic) or ()))
         for topic in cluster.topics()
     }
+
+
+def _leaderless(cluster: ClusterMetadata, topics: Collection[str]) -> list[str]:
+    """Those of the topics of which a part can't be read now."""
+    return [
+        topic
+        for topic in topics
+        if cluster.partitions_for_topic(topic) != cluster.available_partitions_for_topic(topic)
+    ]
 
 
 async def _refuse_hidden(admin: AIOKafkaAdminClient, missing: list[str]) -> None:
@@ -113,10 +132,10 @@ def _judge(topic: str, error: Any) -> None:
     raise StartupError(f"the topic {topic} can't be created: {why}")
 
 
-async def _appear(admin: AIOKafkaAdminClient, topics: list[str]) -> Numbers:
+async def _appear(admin: AIOKafkaAdminClient, topics: list[str]) -> ClusterMetadata:
     """Wait until the new topics have leaders; without, the first publish would fail."""
     while True:
-        found = await _numbers(admin)
-        if all(found.get(topic) for topic in topics):
-            return found
+        cluster = await _listed(admin)
+        if all(map(cluster.partitions_for_topic, topics)) and not _leaderless(cluster, topics):
+            return cluster
         await asyncio.sleep(_POLL)

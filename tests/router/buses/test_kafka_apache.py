@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
+from aiokafka.errors import KafkaError
 
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import NewTopics
 from hookbus.router.errors import BusFatal, BusUnavailable, OutputTooLarge
 from hookbus.router.types import Output, Reader
-from tests.brokers import Broker
+from tests.brokers import Broker, second_node
 from tests.router.buses.rig import collect, done, fresh, numbered, numbers, scanned, until
 from tests.router.buses.test_kafka import opened, settings
 
 RIGHT, WRONG = "secret", "wrong"
+NONE: Mapping[str, str] = MappingProxyType({})
 
 pytestmark = pytest.mark.kafka
 
@@ -196,3 +200,79 @@ async def test_a_publish_that_fails_ends_the_others_that_share_its_producer(brok
             await waiting
         await bus.publish(numbered(topic, 3))
         assert len(await scanned(bus, topic)) == 3
+
+
+async def test_a_topic_of_which_a_part_has_no_leader_is_unavailable_and_never_shown_in_part(
+    broker: Broker,
+) -> None:
+    """While a node is away that alone has a partition: a scan doesn't pass the rest for the whole,
+    and a start waits, for a changelog too, which lacks no partition."""
+    topic, whole, changelog = fresh("in"), fresh("whole"), fresh("changelog")
+    with second_node(broker) as second:
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        await admin.start()
+        early = KafkaBus(settings(broker.bootstrap, request_timeout=15.0))
+
+        async def placed() -> bool:
+            """On a node each; the second one may not be known yet."""
+            on_both = {0: [1], 1: [2]}
+            new = [
+                NewTopic(topic, -1, -1, on_both),
+                NewTopic(changelog, -1, -1, on_both),
+                NewTopic(whole, -1, -1, {0: [1], 1: [1]}),
+            ]
+            await admin.create_topics(new)
+            return {topic, changelog, whole} <= set(await admin.list_topics())
+
+        async def published() -> bool:
+            outputs = [Output(topic, None, b"%d" % n, partition=n % 2) for n in range(10)]
+            try:
+                async with opened(broker.bootstrap, topic, request_timeout=30.0) as bus:
+                    await bus.publish(outputs)
+            except BusUnavailable:
+                return False
+            return True
+
+        async def leaderless() -> bool:
+            try:
+                (found,) = await admin.describe_topics([topic])
+            except KafkaError:  # it may have asked the node that is away
+                return False
+            return {one["leader"] for one in found["partitions"]} == {1, -1}
+
+        async def shown(*topics: str, changelogs: Mapping[str, str] = NONE) -> set[int]:
+            """What a new bus that was opened with these shows of the topic."""
+            bus = KafkaBus(settings(broker.bootstrap, request_timeout=30.0))
+            try:
+                await bus.open(topics, changelogs)
+                return set(numbers(await scanned(bus, topic)))
+            finally:
+                await bus.close()
+
+        async def shown_again() -> bool:
+            try:
+                found = await shown(whole, changelogs={changelog: whole})
+            except BusUnavailable:
+                return False
+            return found == set(range(10))
+
+        try:
+            await until(placed)
+            await until(published)
+            await until(shown_again)
+            await early.open([topic])
+            await asyncio.to_thread(second.stop)
+            await until(leaderless)
+            for asked in ((), (topic,)):
+                with pytest.raises(BusUnavailable, match=f"without a leader.*{topic}"):
+                    await shown(*asked)
+            with pytest.raises(BusUnavailable, match=f"without a leader.*{changelog}"):
+                await shown(whole, changelogs={changelog: whole})
+            with pytest.raises(BusUnavailable):
+                await scanned(early, topic)
+            await asyncio.to_thread(second.start)
+            await until(shown_again)
+        finally:
+            await early.close()
+            await admin.close()
+            await asyncio.to_thread(second.stop)
