@@ -113,6 +113,10 @@ class Bus(Protocol):
         """
         ...
 
+    async def probe(self, group: str, topics: Sequence[str]) -> None:
+        """Raise what joining a consumer group would, as far as that is known without joining."""
+        ...
+
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
         """Join a consumer group; a group without a position starts at the oldest record."""
         ...

@@ -15,6 +15,7 @@ from hookbus.router.buses.kafka_buffer import Buffer
 from hookbus.router.buses.kafka_client import client_options, milliseconds
 from hookbus.router.buses.kafka_exactly_once import ExactlyOnce
 from hookbus.router.buses.kafka_fetch import fetch_records
+from hookbus.router.buses.kafka_group import require_group
 from hookbus.router.buses.kafka_producer import KafkaPublisher
 from hookbus.router.buses.kafka_reader import Delivery, KafkaReader
 from hookbus.router.buses.kafka_scan import POLL_MS, scan_topic
@@ -49,10 +50,12 @@ class KafkaBus:
         if topics:  # whoever only reads may not be authorized to have a producer
             await self._publisher.start()
 
+    async def probe(self, group: str, topics: Sequence[str]) -> None:
+        await self._admit(group, topics)
+        await require_group(self._settings, group)
+
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
-        await self._require(topics)
-        if self._settings.exactly_once:
-            await require_transactions(self._settings, f"{group}.check")
+        await self._admit(group, topics)
         reader = self._reader(group)
         try:
             await reader.start(topics)
@@ -105,6 +108,12 @@ class KafkaBus:
             await reader.close()
         self._readers.clear()
         await self._publisher.close()
+
+    async def _admit(self, group: str, topics: Sequence[str]) -> None:
+        """What a member needs besides its group."""
+        await self._require(topics)
+        if self._settings.exactly_once:
+            await require_transactions(self._settings, f"{group}.check")
 
     async def _require(self, topics: Sequence[str] | set[str]) -> None:
         unknown = [topic for topic in topics if topic not in self._numbers]

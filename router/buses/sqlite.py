@@ -82,6 +82,9 @@ class SqliteBus:
             if self._retention is not None:
                 self._tasks.append(asyncio.create_task(self._retain(), name="hookbus-retain"))
 
+    async def probe(self, group: str, topics: Sequence[str]) -> None:
+        await self._require(topics)
+
     async def reader(self, group: str, topics: Sequence[str]) -> Reader:
         await self._require(topics)
         expires = self.now() + int(self._lease * 1000)

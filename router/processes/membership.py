@@ -20,5 +20,15 @@ async def join(
     progress: Progress,
 ) -> Reader:
     """Join as soon as the bus answers. Raises StartupError or BusFatal."""
-    group = f"{config.bus.group}.{loop.replace(':', '.')}"
+    group = _group(config, loop)
     return await Persistence(loop, metrics, progress)(lambda: bus.reader(group, topics))
+
+
+async def probe(bus: Bus, config: Config, loop: str, topics: Sequence[str]) -> None:
+    """Raises StartupError, BusFatal or BusUnavailable if the loop can't join, as far as that is
+    known without joining."""
+    await bus.probe(_group(config, loop), topics)
+
+
+def _group(config: Config, loop: str) -> str:
+    return f"{config.bus.group}.{loop.replace(':', '.')}"

@@ -27,7 +27,7 @@ from hookbus.router.errors import BusFatal, StartupError
 from hookbus.router.pending import PendingStore
 from hookbus.router.pipeline import Pipeline
 from hookbus.router.processes.loops import Loops, unless, why
-from hookbus.router.processes.membership import join
+from hookbus.router.processes.membership import join, probe
 from hookbus.router.processes.part import ROUTER, Part, loop_of
 from hookbus.router.processes.persistence import Persistence
 from hookbus.router.processes.sink_run import SinkRun
@@ -103,6 +103,9 @@ class Service:
         new = [topic for topic in _topics(config, part) if topic not in known]
         if new:
             await self._bus.open(new)
+        for sink in part.sinks:
+            if sink not in self._part.sinks:
+                await probe(self._bus, config, loop_of(sink), build_bus.sink_topics(config, sink))
         self._prepared = await self._prepare(config, part)
 
     def apply(self) -> None:

@@ -321,6 +321,53 @@ def test_missing_topics_are_made_by_who_may(
     assert f"the topic {dead} can't be created: not authorized" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("resource", "instead"),
+    [("group", None), ("group", "Describe"), ("transactional-id", None)],
+)
+def test_a_reload_that_adds_a_sink_which_may_not_join_is_refused(
+    kafka: Broker, tmp_path: Path, processes: Processes, resource: str, instead: str | None
+) -> None:
+    """Before anything changes: the service goes on, and takes the sink once it is allowed."""
+    when = "exactly-once" if resource == "transactional-id" else ""
+    case = Case(kafka, tmp_path, Row(ROUTER, "", "", "", when))
+    prepare([case])
+    group, tree = case.group, case.setup.tree
+    missing = {
+        "group": Acl("group", f"{group}.sink.copy", "Read"),
+        "transactional-id": Acl("transactional-id", f"{group}.sink.copy.", "Write", "prefixed"),
+    }
+    held = [Acl("topic", "*", operation) for operation in ("Read", "Write")]
+    for loop in ("router", "sink.lab", "sink.audit"):
+        held.append(Acl("group", f"{group}.{loop}", "Read"))
+        held.append(Acl("transactional-id", f"{group}.{loop}.", "Write", "prefixed"))
+    held += [acl for name, acl in missing.items() if name != resource]
+    if instead is not None:
+        held.append(missing[resource]._replace(operation=instead))
+    grant(kafka.bootstrap, [(case.user, acl) for acl in held])
+    copy = tree["sinks"].pop("copy")
+    tree["failures"]["journal_only"].remove("copy")
+    case.setup.write()
+    service = processes.run(case.setup).ready()
+    tree["sinks"]["copy"] = copy
+    case.setup.journal_only("copy")
+    case.setup.write()
+    refused = service.reload()
+    assert refused["message"] == "configuration refused, the running one stays"
+    (why,) = refused["why"]
+    assert f"not authorized for the {resource.replace('-', ' ')}" in why
+    assert f"{group}.sink.copy" in why
+    grant(kafka.bootstrap, [(case.user, missing[resource])])
+    assert service.reload()["message"] == "configuration applied"
+
+    def delivered() -> bool:
+        found = service.metrics().by("hookbus_sink_records_total", "outcome", sink="copy")
+        return found.get("delivered", 0) > 0
+
+    until(delivered, lambda: service.stderr)
+    service.stop()
+
+
 def test_an_acl_that_is_taken_away_ends_the_process(
     kafka: Broker, tmp_path: Path, processes: Processes
 ) -> None:
