@@ -80,6 +80,8 @@ class Service:
         self._stack = AsyncExitStack()
         self._ends = 0.0
         self._running = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._preparing = asyncio.Lock()
 
     async def run(self, stop: asyncio.Event) -> int:
         """Until `stop` is set or a fault; returns the exit code."""
@@ -96,7 +98,14 @@ class Service:
 
     async def prepare(self, config: Config, part: Part) -> None:
         """Do what may fail of a change to another configuration; waits until the service runs.
-        Raises StartupError, BusFatal or BusUnavailable; then nothing has changed."""
+        Raises StartupError, BusFatal or BusUnavailable; then nothing has changed. A service that
+        ends gives it up."""
+        async with self._preparing:
+            ready = await unless(self._ending, self._get_ready(config, part))
+            if not ready or self._ending.is_set():
+                raise StartupError("the service is stopping")
+
+    async def _get_ready(self, config: Config, part: Part) -> None:
         await self._running.wait()
         await self._loops.stopped()
         known = _topics(self._config, self._part)
@@ -111,7 +120,9 @@ class Service:
     def apply(self) -> None:
         """Go over to what was prepared: the router between two batches, a sink that stays between
         two attempts. A sink that goes settles what it has in hand and leaves its group; one that
-        comes joins after that."""
+        comes joins after that. A service that ends stays as it is."""
+        if self._ending.is_set():
+            return
         if self._prepared is None:
             raise RuntimeError("nothing is prepared")
         prepared, self._prepared = self._prepared, None
@@ -198,9 +209,16 @@ class Service:
         for task in waiting:
             task.cancel()
         self._ends = time.monotonic() + self._config.shutdown_grace
+        await self._give_up_change()
         fine = await self._loops.end()
         _log.info("stopped")
         return EXIT_FINE if fine else EXIT_FATAL
+
+    async def _give_up_change(self) -> None:
+        """No loop may start any more, nor anything be opened: nobody would end it."""
+        self._ending.set()
+        async with self._preparing:
+            await self.discard()
 
     async def _close_traces(self) -> None:
         """In what is left of the grace period."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -352,6 +355,38 @@ def test_a_registration_document_is_read_again(single: Setup, processes: Process
     document.write_text("{}")
     assert all(str(document) in reason for reason in _refuse(single, service))
     service.stop()
+
+
+def test_a_worker_that_is_stopped_has_no_say_in_a_reload(
+    single: Setup, processes: Processes
+) -> None:
+    """It doesn't get ready for it any more; the next one starts under the new configuration."""
+    single.tree |= {"workers": 2, "shutdown_grace": "1h"}
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/hooks"
+        single.sink("silent", "archive", http={"url": url}, timeout="1h")
+        single.write()
+        service = processes.run(single).ready()
+        publish(single, stream(20))
+        until(lambda: _in_flight(service, "sink:silent"), "stuck")
+        del single.tree["sinks"]["silent"]
+        _apply(single, service)  # what comes next waits until it has gone
+        single.file_sink("late", "archive")
+        single.write()
+        service.signal(signal.SIGHUP)
+        os.kill(service.workers()["sinks"], signal.SIGTERM)
+    _arrived(single, "late", 20, service)
+    assert [line["message"] for line in service.logs if line["logger"] == "hookbus.reload"] == [
+        "configuration applied",
+        "configuration applied",
+    ]
+    service.stop()
+
+
+def _in_flight(service: Service, loop: str) -> float:
+    return service.metrics().by("hookbus_in_flight", "loop").get(loop, 0)
 
 
 def test_workers_get_their_first_sink_and_lose_their_last_one_by_a_reload(

@@ -203,6 +203,35 @@ def test_a_reload_that_is_asked_for_during_the_start_comes_after_it(
     service.ready().stop()
 
 
+def test_a_stop_gives_a_reload_up(tmp_path: Path, processes: Processes) -> None:
+    """However long the loops take to end, none of them comes or goes meanwhile."""
+    setup = Setup(BusKind("sqlite"), tmp_path)
+    _archive(setup)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/hooks"
+        setup.sink("silent", "archive", http={"url": url}, timeout="1h")
+        setup.tree["shutdown_grace"] = "1h"
+        setup.write()
+        publish(setup, stream(20))
+        service = processes.run(setup)
+        until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
+        del setup.tree["sinks"]["silent"]
+        late = setup.file_sink("late", "archive")
+        slow = Slow(setup)
+        service.signal(signal.SIGHUP)
+        with slow.read():
+            service.terminate()
+            until(lambda: service.logged("stopping"), "the signal seen")
+        refused = "configuration refused, the running one stays"
+        until(lambda: service.logged(refused), lambda: f"the end of the reload; {service.stderr}")
+        assert service.running
+    assert service.wait() == 0, service.stderr
+    assert (service.logged(refused) or {})["why"] == ["the service is stopping"]
+    assert not late.exists()
+
+
 def _partitions(service: Service, setup: Setup) -> set[str]:
     """The ingress partitions that a router shows the lag of; zero or not."""
     samples = service.metrics().labels("hookbus_lag", "partition")

@@ -117,7 +117,8 @@ class _Worker:
         try:
             await self._service.prepare(order.config, order.part)
         except HookbusError as error:
-            self._channel.send(Ready(order.number, str(error).splitlines()))
+            if not self._stop.is_set():  # or the next worker starts under whatever holds then
+                self._channel.send(Ready(order.number, str(error).splitlines()))
         else:
             self._channel.send(Ready(order.number, []))
 
