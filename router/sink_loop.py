@@ -96,11 +96,15 @@ class SinkLoop:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; a delivery in progress then is finished and settled first."""
         self._progress.joined()
-        while not stop.is_set():
-            records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
-            async with asyncio.TaskGroup() as group:
-                for lane, waiting in self._lanes(records).items():
-                    group.create_task(self._drive(lane, waiting, stop))
+        try:
+            while not stop.is_set():
+                records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
+                async with asyncio.TaskGroup() as group:
+                    for lane, waiting in self._lanes(records).items():
+                        group.create_task(self._drive(lane, waiting, stop))
+        finally:  # whoever goes on with these partitions finds out for itself
+            for lane in list(self._outages):
+                self._end_outage(lane)
 
     def follow(self, terms: Terms, domains: Domains) -> None:
         """Go on under other terms, from the next attempt on."""
@@ -209,6 +213,7 @@ class SinkLoop:
         if self._clock() - outage.since < self._terms.deadline:
             return False
         if self._terms.policy == "fail-open":
+            self._go_on(outage)
             await self._give_up(record, fault)
             return True
         if outage.stopped_at is None:
@@ -250,8 +255,13 @@ class SinkLoop:
         outage = self._outages.pop(lane, None)
         if outage is not None:
             self._progress.held_up(lane, by_route_fault=False)
-            if outage.stopped_at is not None:
-                self._metrics.sinks.stopped(self._terms.name, -1)
+            self._go_on(outage)
+
+    def _go_on(self, outage: _Outage) -> None:
+        """The sink is not stopped any more, if it was."""
+        if outage.stopped_at is not None:
+            outage.stopped_at = None
+            self._metrics.sinks.stopped(self._terms.name, -1)
 
     async def _settle(self, settlements: list[Settlement]) -> None:
         started = self._clock()

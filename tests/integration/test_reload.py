@@ -155,18 +155,22 @@ def test_a_sink_that_comes_back_goes_on_where_it_was(single: Setup, processes: P
 def test_a_sink_s_backend_can_be_corrected_while_it_holds_up_events(
     single: Setup, processes: Processes
 ) -> None:
-    """A fail-closed sink with a wrong address has stopped; with the right one it goes on."""
-    single.sink("siem", "archive", http={"url": f"http://127.0.0.1:{free_port()}/hooks"})
+    """A fail-closed sink with a wrong address has stopped; with the right one it goes on, and
+    doesn't show as stopped any more."""
+    http = {"url": f"http://127.0.0.1:{free_port()}/hooks"}
+    single.sink("siem", "archive", http=http, deadline="1ms")
     single.write()
     service = processes.run(single)
     publish(single, stream(50))
-    until(lambda: service.metrics().value("hookbus_sink_up", sink="siem") == 0, "an outage")
+    until(lambda: service.metrics().value("hookbus_sink_stopped", sink="siem"), "stopped")
+    assert service.metrics().value("hookbus_sink_up", sink="siem") == 0
     del single.tree["sinks"]["siem"]
-    path = single.file_sink("siem", "archive")
+    path = single.file_sink("siem", "archive", deadline="1ms")
     assert _apply(single, service) == ["sinks.siem.http", "sinks.siem.file"]
     _arrived(single, "siem", 50, service)
     assert path.exists()
     until(lambda: service.metrics().value("hookbus_sink_up", sink="siem") == 1, "up")
+    assert service.metrics().value("hookbus_sink_stopped", sink="siem") == 0
     service.ready().stop()
 
 
@@ -191,6 +195,7 @@ def test_terms_and_failure_domains_change_without_leaving_the_group(
     single.tree["sinks"]["broken"]["policy"] = "fail-open"
     _apply(single, service)
     until(lambda: len(tail(single, "dead")) == 1, "given up")
+    assert service.metrics().value("hookbus_sink_stopped", sink="broken") == 0
     publish(single, stream(1, start=1))
     until(lambda: len(tail(single, "dead")) == 2, "given up too")
     until(lambda: len(_events(single, "archive")) == 4, "two events, two failures")

@@ -305,6 +305,29 @@ def test_a_stopped_sink_stops_at_once_when_told_to(tmp_path):
     run(play())
 
 
+@pytest.mark.parametrize("concurrent", [True, False])
+def test_a_loop_that_has_ended_shows_nothing_as_stopped_or_held_up(tmp_path, concurrent):
+    """Its partitions are still its own then; the loop that follows it, under the same name, may
+    have a backend that works."""
+
+    async def play():
+        async with rig(tmp_path, 500, policy="fail-closed", concurrent=concurrent) as r:
+            await r.bus.publish([event(1)])
+
+            async def stopped():
+                return r.metric("hookbus_sink_stopped") == 1
+
+            await until(stopped)
+            r.stop.set()
+            await asyncio.wait_for(r.task, PATIENCE)
+            assert r.reader.assigned()
+            assert r.metric("hookbus_sink_stopped") == 0
+            assert r.registry.get_sample_value("hookbus_in_flight", {"loop": f"sink:{NAME}"}) == 0
+            assert r.progress.delivering
+
+    run(play())
+
+
 def test_a_wait_that_the_backend_asked_for_is_alive(tmp_path):
     """It may be longer than a loop may otherwise stand still."""
 
