@@ -7,14 +7,15 @@ gains nothing. If one address of a name is refused the name is (C94).
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from ipaddress import ip_address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from hookbus.router.sinks.addresses import Address, address_allowed, embedded, is_this_machine
+from hookbus.router.sinks.threads import in_thread
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 """A host name and a port to numeric addresses. Raises OSError."""
@@ -26,9 +27,9 @@ class AddressRefused(OSError):  # noqa: N818 - reads as what happened
 
 async def system_lookup(host: str, port: int) -> list[str]:
     """The addresses of a name, as the operating system resolves it."""
-    loop = asyncio.get_running_loop()
+    look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await in_thread(look)
     except UnicodeError as error:  # a label that IDNA can't encode
         raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
     return [str(info[4][0]) for info in found]

@@ -1,4 +1,4 @@
-"""Calls that block on a disk, kept off the event loop."""
+"""Calls that block on a disk or a name server, kept off the event loop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 def in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
     """Start `call` in a thread of its own; the future gets its result or its exception.
 
-    The thread is a daemon: a disk that never answers must not keep the process from ending, as the
-    threads of an executor would.
+    The thread is a daemon: what never answers must not keep the process from ending, as the threads
+    of an executor would.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()

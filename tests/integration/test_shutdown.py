@@ -155,6 +155,61 @@ def test_a_stop_before_the_broker_is_there_is_clean(tmp_path: Path, processes: P
     service.stop()
 
 
+HUNG = """
+import pathlib, socket, threading
+
+def getaddrinfo(host, *arguments, found=socket.getaddrinfo, **named):
+    if host == "hung.example":
+        pathlib.Path(__file__).with_name("asked").touch()
+        threading.Event().wait()
+    return found(host, *arguments, **named)
+
+socket.getaddrinfo = getaddrinfo
+"""
+
+
+@pytest.fixture
+def hung(tmp_path: Path) -> Iterator[tuple[Processes, Path]]:
+    """Processes for which the name hung.example is looked up for ever, and a file that is there
+    once one has begun to."""
+    folder = tmp_path / "hung"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(HUNG)
+    with Processes({"PYTHONPATH": str(folder)}) as started:
+        yield started, folder / "asked"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_waits_for_no_lookup_of_a_sink(
+    tmp_path: Path, hung: tuple[Processes, Path], workers: int
+) -> None:
+    """The attempt is over after its timeout, and what it had in hand comes again."""
+    processes, asked = hung
+    setup = Setup(BusKind("sqlite"), tmp_path)
+    setup.tree["workers"] = workers
+    setup.route("archive", capture="full")
+    setup.sink("hung", "archive", http={"url": "https://hung.example/hooks"}, timeout="100ms")
+    setup.journal_only("hung")
+    setup.write()
+    publish(setup, stream(20))
+    service = processes.run(setup)
+    until(asked.exists, lambda: f"a lookup; {service.stderr}")
+    service.stop()
+
+
+def test_a_stop_waits_for_no_lookup_of_a_broker(
+    tmp_path: Path, hung: tuple[Processes, Path]
+) -> None:
+    processes, asked = hung
+    setup = Setup(BusKind("kafka", "hung.example:9092"), tmp_path)
+    setup.tree["event_loop"] = "asyncio"  # uvloop has lookups of its own
+    _archive(setup)
+    setup.write()
+    service = processes.run(setup)
+    until(asked.exists, lambda: f"a lookup; {service.stderr}")
+    service.stop()
+
+
 class Slow:
     """A configuration file that is still to be written when the first process reads it, so that it
     is held up in its start."""
