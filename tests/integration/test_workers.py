@@ -217,6 +217,25 @@ def test_a_worker_that_can_not_start_ends_all_with_its_code(
     assert str(router) in service.stderr or str(sinks) in service.stderr
 
 
+def test_a_worker_of_another_version_does_not_start_and_says_so(single: Setup) -> None:
+    """As after an upgrade of the files of a service that runs: what is installed comes first on the
+    path here, and changes."""
+    installed = single.folder / "site"
+    metadata = installed / "hookbus-0.1.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    described = "Metadata-Version: 2.1\nName: hookbus\nVersion: {}\n"
+    metadata.write_text(described.format("0.1.0"))
+    path = {"PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"}
+    with Processes(path) as processes:
+        service = processes.run(single).ready()
+        metadata.write_text(described.format("0.2.0"))
+        os.kill(service.workers()["router-1"], signal.SIGKILL)
+        assert service.wait() == 3
+    assert service.logged(
+        "the supervisor is another version of hookbus, or gone; restart the service"
+    )
+
+
 def test_a_worker_with_a_fatal_fault_ends_all_with_its_code(
     single: Setup, processes: Processes
 ) -> None:

@@ -68,6 +68,7 @@ class Supervisor:
         self._prepared: tuple[Config, dict[str, Role]] | None = None
         self._listen = listen
         self._log_level = log_level
+        self._version = version("hookbus")  # now: an upgrade of its files changes what it tells
         self._children: dict[str, Child | None] = dict.fromkeys(self._roles)
         self._keeping: dict[str, asyncio.Task[int]] = {}
         self._starting = asyncio.Lock()
@@ -161,7 +162,7 @@ class Supervisor:
             if role is None or self._stop.is_set():
                 return EXIT_FINE
             order = Start(
-                name, role.number, version("hookbus"), self._config, role.part, self._log_level
+                name, role.number, self._version, self._config, role.part, self._log_level
             )
             try:
                 child = self._children[name] = await Child.start(order, time.monotonic)
