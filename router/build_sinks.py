@@ -11,7 +11,7 @@ from hookbus.router.configuration.config import (
     HttpBackend,
     SinkConfig,
 )
-from hookbus.router.sink_loop import Terms
+from hookbus.router.outages import Terms
 from hookbus.router.sinks.contract import Sink
 from hookbus.router.sinks.file import FileSink
 from hookbus.router.sinks.http import HttpSink

@@ -10,21 +10,19 @@ way the failure is in the journal before anything else happens.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 import orjson
-from msgspec import Struct
 
-from hookbus.policies.backoff import delays, patient
-from hookbus.policies.failures import HOOK_FAILURE, Domains, Policy, named_backend
+from hookbus.policies.failures import HOOK_FAILURE, Domains, named_backend
 from hookbus.policies.faults import Fault
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.errors import OutputTooLarge
 from hookbus.router.journal import Journal
+from hookbus.router.outages import Lane, Outages, Terms
 from hookbus.router.processes.persistence import Persistence
 from hookbus.router.sinks.contract import Delivery, Sink
 from hookbus.router.telemetry.metrics import Metrics
@@ -32,34 +30,8 @@ from hookbus.router.telemetry.progress import Progress
 from hookbus.router.telemetry.spans import DeliverySpans
 from hookbus.router.types import Partition, Reader, Record, Settlement
 
-Lane = Partition | None
-"""Records that are delivered in one sequence: a partition's, or all of them."""
-
 _BATCH: Final = 200
 _WAIT: Final = 0.5
-
-
-class Terms(Struct, frozen=True, kw_only=True):
-    """How one sink treats its backend; durations in seconds."""
-
-    name: str
-    policy: Policy
-    timeout: float
-    deadline: float
-    first_delay: float
-    longest_delay: float
-    forward: bool
-    """Whether its failures go on from the journal to the failures topic."""
-
-
-class _Outage:
-    """A backend that doesn't take a lane's events, from the first route fault on."""
-
-    def __init__(self, since: float, waits: Iterator[float]) -> None:
-        self.since = since
-        self.waits = waits
-        self.stopped_at: int | None = None
-        """The offset at which a fail-closed sink has stopped."""
 
 
 class SinkLoop:
@@ -91,7 +63,7 @@ class SinkLoop:
         self._spans = spans
         self._loop = f"sink:{terms.name}"
         self._persist = Persistence(self._loop, metrics, progress)
-        self._outages: dict[Lane, _Outage] = {}
+        self._outages = Outages(terms.name, metrics.sinks, progress, clock)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; a delivery in progress then is finished and settled first."""
@@ -103,8 +75,7 @@ class SinkLoop:
                     for lane, waiting in self._lanes(records).items():
                         group.create_task(self._drive(lane, waiting, stop))
         finally:  # whoever goes on with these partitions finds out for itself
-            for lane in list(self._outages):
-                self._end_outage(lane)
+            self._outages.end_all()
 
     def follow(self, terms: Terms, domains: Domains) -> None:
         """Go on under other terms, from the next attempt on."""
@@ -131,7 +102,7 @@ class SinkLoop:
                 waiting = self._still_ours(await self._advance(lane, waiting, stop))
         finally:
             if not self._still_ours(records):
-                self._end_outage(lane)
+                self._outages.end(lane)
             self._metrics.loops.in_flight(self._loop, -len(records))
             for partition in partitions:
                 self._progress.done(partition)
@@ -171,7 +142,7 @@ class SinkLoop:
         if delivery.delivered:
             taken = waiting[: delivery.delivered]
             await self._settle([Settlement(record) for record in taken])
-            self._end_outage(lane)
+            self._outages.end(lane)
             if self._spans is not None:
                 self._spans.delivered(lane, taken)
         waiting = waiting[delivery.delivered :]
@@ -181,7 +152,7 @@ class SinkLoop:
             if self._spans is not None:
                 self._spans.given_up(lane, waiting[0], delivery.fault)
             return waiting[1:]
-        wait = self._wait(lane, delivery.fault)
+        wait = self._outages.wait(lane, delivery.fault, self._terms)
         self._expect(waiting, wait)
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), wait)
@@ -202,24 +173,19 @@ class SinkLoop:
     async def _is_given_up(self, lane: Lane, record: Record, fault: Fault) -> bool:
         """Apply the fault and, after the deadline, the policy to the record it stopped at."""
         if fault.kind == "message":  # the backend answers, so an outage is over
-            self._end_outage(lane)
+            self._outages.end(lane)
             await self._give_up(record, fault)
             return True
-        outage = self._outages.get(lane)
-        if outage is None:
-            waits = delays(self._terms.first_delay, self._terms.longest_delay, random.random)
-            outage = self._outages[lane] = _Outage(self._clock(), waits)
-            self._progress.held_up(lane, by_route_fault=True)
+        outage = self._outages.begin(lane, self._terms)
         if self._clock() - outage.since < self._terms.deadline:
             return False
         if self._terms.policy == "fail-open":
-            self._go_on(outage)
+            self._outages.go_on(outage)
             await self._give_up(record, fault)
             return True
-        if outage.stopped_at is None:
+        if not outage.stopped:
             await self._record_failure(record, fault)
-            outage.stopped_at = record.offset
-            self._metrics.sinks.stopped(self._terms.name, +1)
+            self._outages.stop(outage)
         return False
 
     async def _give_up(self, record: Record, fault: Fault) -> None:
@@ -243,25 +209,6 @@ class SinkLoop:
         )
         if new:
             self._metrics.sinks.failure_recorded(terms.name, fault.reason)
-
-    def _wait(self, lane: Lane, fault: Fault) -> float:
-        """Seconds before the next attempt, which is not after the deadline."""
-        outage = self._outages[lane]
-        wait = patient(next(outage.waits), fault.retry_after, self._terms.longest_delay)
-        left = outage.since + self._terms.deadline - self._clock()
-        return min(wait, left) if left > 0 else wait
-
-    def _end_outage(self, lane: Lane) -> None:
-        outage = self._outages.pop(lane, None)
-        if outage is not None:
-            self._progress.held_up(lane, by_route_fault=False)
-            self._go_on(outage)
-
-    def _go_on(self, outage: _Outage) -> None:
-        """The sink is not stopped any more, if it was."""
-        if outage.stopped_at is not None:
-            outage.stopped_at = None
-            self._metrics.sinks.stopped(self._terms.name, -1)
 
     async def _settle(self, settlements: list[Settlement]) -> None:
         started = self._clock()

@@ -17,7 +17,8 @@ from hookbus.router.configuration.config import DeadLetters
 from hookbus.router.configuration.config_file import parse
 from hookbus.router.dead_letters import DeadLetterOffice
 from hookbus.router.journal import CHANGELOGS, FORWARDED, KEPT, TOPICS, Journal
-from hookbus.router.sink_loop import SinkLoop, Terms
+from hookbus.router.outages import Terms
+from hookbus.router.sink_loop import SinkLoop
 from hookbus.router.sinks.http import HttpSink
 from hookbus.router.telemetry.metrics import Metrics
 from hookbus.router.telemetry.progress import Progress
