@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from functools import cached_property
 
 from hookbus.router import build_bus
 from hookbus.router.configuration.config import (
@@ -33,20 +34,31 @@ def terms(config: Config, name: str) -> Terms:
     )
 
 
-def sink(name: str, settings: SinkConfig, source: Bus) -> Sink:
-    """The sink for the one backend that the settings name."""
-    if settings.http is not None:
-        if settings.http.bearer is not None:
-            build_bus.read_secret(
-                settings.http.bearer, f"sinks.{name}.http.bearer"
-            )  # or refuse to start
-        return _http(name, settings.topics, settings.http)
-    if settings.file is not None:
-        file = settings.file
-        return FileSink(file.path, rotate_bytes=file.rotate, rotate_keep=file.keep)
-    if settings.topic is not None:
-        return TopicSink(source, settings.topic)
-    return StdoutSink(sys.stdout.buffer)
+class Backends:
+    """Makes the sinks of a process, whose topics are on `source`. Those that print are one, because
+    they have one stream."""
+
+    def __init__(self, source: Bus) -> None:
+        self._source = source
+
+    def sink(self, name: str, settings: SinkConfig) -> Sink:
+        """The sink for the one backend that the settings name."""
+        if settings.http is not None:
+            if settings.http.bearer is not None:
+                build_bus.read_secret(
+                    settings.http.bearer, f"sinks.{name}.http.bearer"
+                )  # or refuse to start
+            return _http(name, settings.topics, settings.http)
+        if settings.file is not None:
+            file = settings.file
+            return FileSink(file.path, rotate_bytes=file.rotate, rotate_keep=file.keep)
+        if settings.topic is not None:
+            return TopicSink(self._source, settings.topic)
+        return self._stdout
+
+    @cached_property
+    def _stdout(self) -> StdoutSink:
+        return StdoutSink(sys.stdout.buffer)
 
 
 def _http(name: str, topics: Collection[str], http: HttpBackend) -> HttpSink:

@@ -14,6 +14,7 @@ from hookbus.router.processes.loops import unless
 from hookbus.router.processes.membership import join
 from hookbus.router.processes.part import loop_of
 from hookbus.router.sink_loop import SinkLoop
+from hookbus.router.sinks.contract import Sink
 from hookbus.router.telemetry.build_traces import Traces
 from hookbus.router.telemetry.metrics import Metrics
 from hookbus.router.telemetry.progress import Progress
@@ -29,6 +30,7 @@ class SinkRun:
         name: str,
         config: Config,
         *,
+        sink: Sink,
         bus: Bus,
         journal: Journal,
         metrics: Metrics,
@@ -42,7 +44,7 @@ class SinkRun:
         self._metrics = metrics
         self.progress = progress
         self._traces = traces
-        self._sink = build_sinks.sink(name, config.sinks[name], bus)
+        self._sink = sink
         self._opened = False
         self._closed = False
         self._loop: SinkLoop | None = None

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 
 from hookbus.router import build_bus
+from hookbus.router.build_sinks import Backends
 from hookbus.router.configuration import referred
 from hookbus.router.configuration.changes import goes_on
 from hookbus.router.configuration.config import Config
@@ -42,6 +43,7 @@ class SinkRuns:
         stack: AsyncExitStack,
     ) -> None:
         self._bus = bus
+        self._backends = Backends(bus)
         self._loops = loops
         self._lag = lag
         self._metrics = metrics
@@ -67,6 +69,7 @@ class SinkRuns:
                 run = fresh[name] = SinkRun(
                     name,
                     config,
+                    sink=self._backends.sink(name, config.sinks[name]),
                     bus=self._bus,
                     journal=self._journal or await self._open_journal(config),
                     metrics=self._metrics,

@@ -20,7 +20,8 @@ class StdoutSink:
     """Writes record values to `stream`, which has a file descriptor, one a line.
 
     Records are delivered when the operating system has them. It never blocks the loop, whoever
-    reads or doesn't, and several tasks may deliver through one: their lines don't mix.
+    reads or doesn't, and several tasks may deliver through one: they take turns line by line. So a
+    stream has one of these, whatever prints to it.
     """
 
     concurrent = False
@@ -39,8 +40,7 @@ class StdoutSink:
         """See Sink. A reader that went away is a route fault."""
         delivered = 0
         try:
-            async with asyncio.timeout(timeout), self._turn:
-                await self._finish()
+            async with asyncio.timeout(timeout):
                 for record in records:
                     await self._print(line(record))
                     delivered += 1
@@ -54,12 +54,14 @@ class StdoutSink:
         """The stream belongs to whoever passed it in."""
 
     async def _print(self, data: bytes) -> None:
-        self._rest = memoryview(data)
-        try:
+        async with self._turn:
             await self._finish()
-        finally:
-            if len(self._rest) == len(data):  # not begun, so nothing to finish
-                self._rest = _NOTHING
+            self._rest = memoryview(data)
+            try:
+                await self._finish()
+            finally:
+                if len(self._rest) == len(data):  # not begun, so nothing to finish
+                    self._rest = _NOTHING
 
     async def _finish(self) -> None:
         while self._rest:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,47 @@ def test_terms_and_failure_domains_change_without_leaving_the_group(
     )
     assert len(_events(single, "audit")) == 1
     service.stop()
+
+
+def test_a_line_that_was_torn_before_a_reload_is_ended_after_it(
+    single: Setup, processes: Processes
+) -> None:
+    """Nobody reads the standard output, until another run of its sink has followed the first."""
+    single.route("other")
+    single.sink("printed", "archive", stdout={}, timeout="100ms")
+    single.write()
+    output = single.folder / "run-0.out"
+    os.mkfifo(output)
+    reader = os.open(output, os.O_RDONLY | os.O_NONBLOCK)
+    service = processes.run(single)
+    publish(single, [_wide(event) for event in stream(4)])
+
+    def torn() -> float:
+        return service.metrics().value(
+            "hookbus_sink_faults_total", sink="printed", reason="timeout"
+        )
+
+    until(torn, lambda: f"a line torn: {service.stderr}")
+    single.tree["sinks"]["printed"]["topics"].append(single.topic("other"))
+    assert _apply(single, service) == ["sinks.printed.topics"]
+    single.tree["sinks"]["printed"]["timeout"] = "60s"
+    assert _apply(single, service) == ["sinks.printed.timeout"]
+    printed = b""
+
+    def ids() -> set[str]:
+        nonlocal printed
+        with suppress(BlockingIOError):
+            printed += os.read(reader, 2**20)
+        return {json.loads(line)["id"] for line in printed.rpartition(b"\n")[0].splitlines()}
+
+    until(lambda: len(ids()) == 4, lambda: f"all printed: {service.stderr}")
+    os.close(reader)
+    service.stop()
+
+
+def _wide(event: bytes) -> bytes:
+    """Wider than a pipe."""
+    return event.replace(b"Is claim", b"x" * 200_000)
 
 
 def test_routes_come_and_go_with_their_series(single: Setup, processes: Processes) -> None:

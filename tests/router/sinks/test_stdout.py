@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import pytest
 
 from hookbus.policies.faults import Fault
+from hookbus.router.build_sinks import Backends
+from hookbus.router.buses.sqlite import SqliteBus
+from hookbus.router.configuration.config import SinkConfig, StdoutBackend
 from hookbus.router.sinks.contract import Delivery
 from hookbus.router.sinks.stdout import StdoutSink
+from hookbus.router.sinks.threads import in_thread
 from hookbus.router.types import Record
 
 Records = Callable[..., list[Record]]
@@ -92,6 +98,30 @@ async def test_two_tasks_do_not_mix_their_lines(
     batches = [records(10, start=n * 10, native="x" * 20_000) for n in range(4)]
     await asyncio.gather(*(sink.deliver(batch, 10.0) for batch in batches))
     assert {json.loads(text)["id"] for text in await reading} == {f"evt-{n}" for n in range(40)}
+
+
+async def test_two_sinks_of_a_process_do_not_mix_their_lines_and_neither_waits_for_the_other(
+    pipe: tuple[BinaryIO, BinaryIO],
+    records: Records,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever they are called, and although each has a loop that retries what was not printed."""
+    reader, writer = pipe
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=writer))
+    backends = Backends(SqliteBus(tmp_path / "bus.db"))
+    settings = SinkConfig(topics=["t"], policy="fail-closed", stdout=StdoutBackend())
+    sinks = [backends.sink(name, settings) for name in ("one", "two")]
+    batches = [records(20, start=n * 20, native="x" * 100_000) for n in range(2)]
+    reading = in_thread(lambda: _read_lines(reader, 40))
+    assert (
+        await asyncio.gather(
+            *(sink.deliver(batch, 50.0) for sink, batch in zip(sinks, batches, strict=True))
+        )
+        == [Delivery(20)] * 2
+    )
+    read = await reading
+    assert sorted(int(json.loads(text)["id"].removeprefix("evt-")) for text in read) == [*range(40)]
 
 
 async def test_a_cancelled_delivery_stops_at_once(
