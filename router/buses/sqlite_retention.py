@@ -78,9 +78,15 @@ def _look(connection: sqlite3.Connection, partition: int, rule: Rule, now: int) 
     )
     connection.execute(
         "INSERT INTO absences (grp, partition, lasted, looked)"
-        " SELECT grp, partition, 0, ?1 FROM positions"
-        " WHERE partition = ?2 AND grp NOT IN (SELECT value FROM json_each(?3))"
-        " ON CONFLICT DO UPDATE SET looked = ?1,"
-        " lasted = lasted + max(0, min(?1 - looked, ?4)) WHERE lasted < ?5",
-        (now, partition, present, -(-rule.retention // _LOOKS), rule.retention),
+        " SELECT grp, partition, 0, :now FROM positions"
+        " WHERE partition = :partition AND grp NOT IN (SELECT value FROM json_each(:present))"
+        " ON CONFLICT DO UPDATE SET looked = :now,"
+        " lasted = lasted + max(0, min(:now - looked, :most)) WHERE lasted < :retention",
+        {
+            "now": now,
+            "partition": partition,
+            "present": present,
+            "most": -(-rule.retention // _LOOKS),  # rounded up
+            "retention": rule.retention,
+        },
     )
