@@ -6,6 +6,9 @@ import argparse
 import os
 
 from hookbus.router.commands.registered import load_registered
+from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.listen import Listen
+from hookbus.router.errors import ConfigError
 from hookbus.router.processes.alone import run_alone
 from hookbus.router.processes.event_loop import runner
 from hookbus.router.processes.garbage import collect_rarely
@@ -24,15 +27,24 @@ def execute(options: argparse.Namespace) -> int:
         return Loaded(config, choose(config, options.only), registered.notes)
 
     loaded = load()
+    listen = _listen(options.listen, loaded.config)
     logs.configure(options.log_level)
     tell(loaded.notes)
-    metrics = loaded.config.metrics
-    listen = options.listen or (metrics.listen if metrics else None)
     collect_rarely()
     with runner(loaded.config.event_loop) as loop:
         if loaded.config.workers > 1 and loaded.part.router:
             return loop.run(run_workers(loaded, load, listen, options.log_level))
         return loop.run(run_alone(loaded, load, listen))
+
+
+def _listen(option: str | None, config: Config) -> Listen | None:
+    """Where to listen, if anywhere. Raises ConfigError."""
+    if option is None:
+        return Listen.parse(config.metrics.listen) if config.metrics is not None else None
+    try:
+        return Listen.parse(option)
+    except ValueError as error:
+        raise ConfigError([f"--listen: {error}"]) from None
 
 
 def _runs(only: list[str], sink: str) -> bool:

@@ -222,7 +222,8 @@ class Metrics(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The HTTP server for operators; it has no login."""
 
     listen: Name = "127.0.0.1:9464"
-    """`host:port` of /metrics, /healthz and /readyz."""
+    """`host:port` or `[IPv6 address]:port` of /metrics, /healthz and /readyz; port 0 takes a free
+    one."""
 
 
 class Correlation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -14,6 +14,7 @@ from hookbus.policies.failures import Domains
 from hookbus.policies.match import InvalidFilter, compile_filter
 from hookbus.policies.selection import problems as selection_problems
 from hookbus.router.configuration.config import Config, HttpBackend, SinkConfig
+from hookbus.router.configuration.listen import listen_problems
 from hookbus.router.configuration.plan_bus import ALL_CODECS, bus_problems, certificate_problems
 from hookbus.router.configuration.plan_formats import format_problems
 from hookbus.router.configuration.plan_traces import describe_traces, trace_problems
@@ -40,6 +41,7 @@ def problems(
         *_sink_problems(config),
         *_audit_problems(config),
         *trace_problems(config),
+        *listen_problems(config),
     ]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 
+from hookbus.router.configuration.listen import Listen
 from hookbus.router.errors import StartupError
 from hookbus.router.processes.reload import Load, Loaded, Reloader
 from hookbus.router.processes.service import EXIT_FATAL, EXIT_STARTUP, Service
@@ -15,7 +16,7 @@ from hookbus.router.telemetry.web import serving
 _log = logging.getLogger("hookbus.service")
 
 
-async def run_alone(loaded: Loaded, load: Load, listen: str | None) -> int:
+async def run_alone(loaded: Loaded, load: Load, listen: Listen | None) -> int:
     """Until a signal or a fault; returns the exit code. `listen` is where the operator server
     answers, if there is one."""
     stop = asyncio.Event()

@@ -11,6 +11,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from hookbus.router.configuration.listen import Listen
 from hookbus.router.errors import StartupError
 
 _log = logging.getLogger("hookbus.web")
@@ -26,10 +27,10 @@ class Answers(Protocol):
 
 @contextlib.asynccontextmanager
 async def serving(
-    listen: str | None, registry: CollectorRegistry, health: Answers
+    listen: Listen | None, registry: CollectorRegistry, health: Answers
 ) -> AsyncIterator[None]:
     """Answer meanwhile, if there is an address to answer on. Raises StartupError."""
-    server = OperatorServer(listen, registry, health) if listen else None
+    server = OperatorServer(listen, registry, health) if listen is not None else None
     if server is not None:
         await server.start()
     try:
@@ -40,11 +41,9 @@ async def serving(
 
 
 class OperatorServer:
-    """Answers on `listen` (`host:port`; port 0 takes a free one, see `address`)."""
+    """Answers on `listen`; port 0 takes a free one, which `address` has then."""
 
-    def __init__(self, listen: str, registry: CollectorRegistry, health: Answers) -> None:
-        self._host, _, port = listen.rpartition(":")
-        self._port = int(port)
+    def __init__(self, listen: Listen, registry: CollectorRegistry, health: Answers) -> None:
         self._registry = registry
         self._health = health
         self._runner: web.AppRunner | None = None
@@ -58,7 +57,7 @@ class OperatorServer:
         app.router.add_get("/readyz", self._readyz)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host.strip("[]"), self._port)
+        site = web.TCPSite(self._runner, self.address.host, self.address.port)
         try:
             await site.start()
         except OSError as error:
@@ -66,9 +65,8 @@ class OperatorServer:
             raise StartupError(
                 f"metrics.listen {self.address}: {error.strerror or 'not available'}"
             ) from error
-        self._port = self._runner.addresses[0][1]
-        self.address = f"{self._host}:{self._port}"
-        _log.info("metrics served", extra={"address": self.address})
+        self.address = self.address._replace(port=self._runner.addresses[0][1])
+        _log.info("metrics served", extra={"address": str(self.address)})
 
     async def stop(self) -> None:
         if self._runner is not None:

@@ -146,6 +146,26 @@ def test_a_port_in_use_exits_3(setup: Setup, processes: Processes) -> None:
     assert f"metrics.listen {address}" in service.stderr
 
 
+@pytest.mark.parametrize("listen", ["9464", "localhost", "127.0.0.1:99999", "127.0.0.1:9464x"])
+def test_an_address_to_listen_on_that_is_none_exits_2(
+    bus: BusKind, setup: Setup, listen: str
+) -> None:
+    """As an option, and in the configuration, where `plan` finds it with everything else."""
+    setup.route("siem", {"type": ["user.elicitatoin.*"]})
+    setup.tree["metrics"] = {"listen": listen}
+    setup.write()
+    for name in ("plan", "run"):
+        said = command(name, "-c", str(setup.file), code=2).stderr.decode()
+        assert "metrics.listen: expected host:port" in said
+        assert "no event type is user.elicitatoin.*" in said
+    setup.route("siem")
+    del setup.tree["metrics"]
+    setup.write()
+    said = command("run", "-c", str(setup.file), "--listen", listen, code=2).stderr.decode()
+    assert "--listen: expected host:port" in said
+    assert "Traceback" not in said
+
+
 def test_a_certificate_that_is_not_there_exits_3(setup: Setup, processes: Processes) -> None:
     setup.route("siem")
     http = {"url": "https://siem.example/hooks", "ca_file": str(setup.folder / "none.pem")}

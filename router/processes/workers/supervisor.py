@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from hookbus.policies.backoff import delays
 from hookbus.router.configuration.config import Config
+from hookbus.router.configuration.listen import Listen
 from hookbus.router.errors import StartupError
 from hookbus.router.processes.part import Part
 from hookbus.router.processes.reload import Load, Loaded, Refused, Reloader
@@ -62,7 +63,7 @@ def roles(config: Config, part: Part) -> dict[str, Role]:
 class Supervisor:
     """Runs `loaded`, whose part has the router. `listen` is where the operator server answers."""
 
-    def __init__(self, loaded: Loaded, load: Load, listen: str | None, log_level: str) -> None:
+    def __init__(self, loaded: Loaded, load: Load, listen: Listen | None, log_level: str) -> None:
         self._config = loaded.config
         self._roles = roles(loaded.config, loaded.part)
         self._prepared: tuple[Config, dict[str, Role]] | None = None
@@ -218,7 +219,7 @@ class Supervisor:
         os._exit(EXIT_FATAL)
 
 
-async def run_workers(loaded: Loaded, load: Load, listen: str | None, log_level: str) -> int:
+async def run_workers(loaded: Loaded, load: Load, listen: Listen | None, log_level: str) -> int:
     """See `Supervisor.run`."""
     return await Supervisor(loaded, load, listen, log_level).run()
 

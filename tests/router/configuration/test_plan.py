@@ -41,6 +41,7 @@ def test_the_example_of_the_design_has_no_problems():
         ("  journal_only: [com.example.archive]\n", "", "sinks.com.example.archive: its failures"),
         ("dead_letters: {topic: hookbus.dead, capture: metadata}\n", "", "dead_letters: missing"),
         ("topics: [agents.hooks], capture: full", "topics: [hookbus.dead]", "ingress.agents"),
+        ("127.0.0.1:9464", "127.0.0.1:metrics", "metrics.listen: expected host:port"),
         ("metrics:", "traces: {otlp: {endpoint: 'http://host:4318'}}\nmetrics:", "traces.otlp.end"),
         ("metrics:", "traces: {otlp: {endpoint: 'https://a:b@host'}}\nmetrics:", "user-info"),
         (
