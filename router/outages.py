@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -86,6 +86,12 @@ class Outages:
         if outage is not None:
             self._progress.held_up(lane, by_route_fault=False)
             self.go_on(outage)
+
+    def keep(self, assigned: Collection[Partition]) -> None:
+        """End those of lanes that are somebody else's by now; `assigned` are ours."""
+        for lane in list(self._outages):
+            if not assigned or lane not in (None, *assigned):
+                self.end(lane)
 
     def end_all(self) -> None:
         for lane in list(self._outages):

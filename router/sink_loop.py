@@ -71,6 +71,7 @@ class SinkLoop:
         try:
             while not stop.is_set():
                 records = await self._persist(lambda: self._reader.receive(_BATCH, _WAIT))
+                self._outages.keep(self._reader.assigned())
                 async with asyncio.TaskGroup() as group:
                     for lane, waiting in self._lanes(records).items():
                         group.create_task(self._drive(lane, waiting, stop))

@@ -86,10 +86,19 @@ def failure_of(number, backend):
 class Rig:
     """One sink loop with everything it needs, running."""
 
-    def __init__(self, tmp_path, backend, *, policy, deadline, delays, timeout, concurrent):
-        self.bus = SqliteBus(
-            tmp_path / "bus.db", partitions=1 if concurrent else 8, max_message=LARGEST
-        )
+    def __init__(
+        self,
+        tmp_path,
+        backend,
+        *,
+        policy,
+        deadline,
+        delays,
+        timeout,
+        concurrent,
+        partitions,
+    ):
+        self.bus = SqliteBus(tmp_path / "bus.db", partitions=partitions, max_message=LARGEST)
         self.journal = SqliteBus(tmp_path / "journal.db", partitions=1)
         self.backend, self.policy, self.deadline = backend, policy, deadline
         self.first_delay, self.longest_delay = delays
@@ -160,14 +169,14 @@ async def until(condition):
 @contextlib.asynccontextmanager
 async def rig(
     tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05), timeout=2,  # noqa: ASYNC109 - passed on
-    concurrent=True,
+    concurrent=True, partitions=1,
 ):  # fmt: skip
     """`passed` are seconds that its progress takes to have passed."""
     async with (
         Backend(*answers) as backend,
         Rig(
             tmp_path, backend, policy=policy, deadline=deadline, delays=delays, timeout=timeout,
-            concurrent=concurrent,
+            concurrent=concurrent, partitions=partitions,
         ) as made,
     ):  # fmt: skip
         yield made
@@ -374,7 +383,9 @@ def test_a_partition_whose_records_are_all_delivered_waits_for_no_other(tmp_path
     """A sink that delivers in one sequence stays at one event, and only its partition stays."""
 
     async def play():
-        async with rig(tmp_path, 204, 204, 204, 500, policy="fail-closed", concurrent=False) as r:
+        async with rig(
+            tmp_path, 204, 204, 204, 500, policy="fail-closed", concurrent=False, partitions=8
+        ) as r:
             await r.bus.publish(
                 [Output(one.topic, b"%d" % n, one.value, one.headers)
                  for n, one in enumerate(map(event, range(30)))]
@@ -388,6 +399,40 @@ def test_a_partition_whose_records_are_all_delivered_waits_for_no_other(tmp_path
             r.backend.asked.clear()
             await until(asked)
             assert r.progress.stuck() == []
+
+    run(play())
+
+
+def test_a_partition_that_others_have_taken_over_holds_a_sink_up_no_more(tmp_path):
+    """Nothing of it would ever come and show that the backend answers again."""
+
+    async def play():
+        async with rig(tmp_path, 500, partitions=8) as r:
+
+            def spread(first):
+                return [
+                    Output(one.topic, b"%d" % n, one.value, one.headers)
+                    for n, one in enumerate(map(event, range(first, first + 100)))
+                ]
+
+            await r.bus.publish(spread(0))
+            await r.passed_everything()
+            assert not r.progress.delivering
+            other = await r.bus.reader("sink", ["in"])
+
+            async def shared():
+                await other.receive(1, 0.05)
+                return len(r.reader.assigned()) == len(other.assigned()) == 4
+
+            await until(shared)
+            r.backend.answers = [204]
+            await r.bus.publish(spread(100))
+
+            async def delivering():
+                return r.progress.delivering
+
+            await until(delivering)
+            await other.close()
 
     run(play())
 
