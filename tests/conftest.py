@@ -2,9 +2,14 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hookbus.router.telemetry.logs import JsonFormatter
 from tests.brokers_plugin import broker, kafka_bootstrap  # noqa: F401 - fixtures for all tests
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("hookbus", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("hookbus")
 
 
 @pytest.fixture(autouse=True)

@@ -202,7 +202,7 @@ class Service:
     def get(self, path: str) -> tuple[int, str]:
         """The status and the text of an answer of the operator server; 0 without an answer."""
         try:
-            with urllib.request.urlopen(self.url(path), timeout=5) as answer:  # noqa: S310 - ours
+            with urllib.request.urlopen(self.url(path), timeout=PATIENCE) as answer:  # noqa: S310 - ours
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -389,9 +389,10 @@ async def _scan(bus: Bus, topic: str) -> list[Record]:
 
 def lines(path: Path) -> list[bytes]:
     """The complete lines of a file that may not be there yet."""
-    if not path.exists():
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
         return []
-    text = path.read_bytes()
     return text[: text.rfind(b"\n") + 1].splitlines()
 
 

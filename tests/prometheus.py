@@ -97,7 +97,17 @@ class Prometheus:
         self._url = f"http://127.0.0.1:{port}/api/v1/"
 
     def get(self, path: str, parameters: Mapping[str, str] = MappingProxyType({})) -> Any:
-        """The data of an answer of its API; None as long as it does not answer."""
+        """The data of an answer of its API."""
+
+        def answered() -> list[Any]:
+            data = self.ask(path, parameters)
+            return [] if data is None else [data]
+
+        (data,) = until(answered, f"an answer to {path} {parameters}")
+        return data
+
+    def ask(self, path: str, parameters: Mapping[str, str] = MappingProxyType({})) -> Any:
+        """As `get`; None if it does not answer now."""
         query = urllib.parse.urlencode(parameters)
         try:
             with urllib.request.urlopen(f"{self._url}{path}?{query}", timeout=10) as answer:  # noqa: S310 - ours
@@ -176,7 +186,7 @@ def prometheus(folder: Path, targets: list[str], factor: int) -> Iterator[Promet
 
 
 def _scrapes(server: Prometheus, targets: int) -> bool:
-    answers = server.get("status/buildinfo") is not None
+    answers = server.ask("status/buildinfo") is not None
     return answers and [value for _, value in server.query("up")] == [1] * targets
 
 

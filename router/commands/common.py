@@ -20,6 +20,8 @@ from hookbus.router.errors import ConfigError
 from hookbus.router.replays.letters import moment
 
 _STDIN: Final = Path("-")
+_AT_ONCE: Final = 1 << 16
+"""Bytes: what a pipe holds."""
 
 
 def period(options: argparse.Namespace) -> tuple[int | None, int | None]:
@@ -56,7 +58,7 @@ def batches(file: Path | None, most: int) -> Iterator[list[bytes]]:
     """As `lines`, as many at once as are there, and no more than `most`."""
     rest = b""
     with _opened(file) as stream:
-        while data := stream.read1():
+        while data := stream.read1(_AT_ONCE):
             *whole, rest = (rest + data).split(b"\n")
             for start in range(0, len(whole), most):
                 yield whole[start : start + most]

@@ -53,7 +53,6 @@ sinks:
     topics: [demo.policy]
     http: {{url: "http://127.0.0.1:{port}/hooks"}}
     policy: fail-open
-    timeout: 500ms
     deadline: 500ms
 failures:
   topic: demo.failures

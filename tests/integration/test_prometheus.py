@@ -123,6 +123,7 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
         backend.close()
         _break(setup, watching, found)
         server = stack.enter_context(official_server(port))
+        until(lambda: len(server.received.get("/siem", ())) == 20, "what waited")
         until(lambda: not watching.firing("HookbusSinkStopped"), "the alert resolved")
         found.mended = server.received["/siem"]
         found.unaccounted = watching.query(

@@ -87,9 +87,8 @@ def test_a_stop_is_within_the_grace_although_a_backend_never_answers(
     until(lambda: service.metrics().value("hookbus_in_flight", loop="sink:silent"), "stuck")
     service.terminate()
     assert service.wait() == 4
-    fault = service.logged("loop ended by a fault")
-    assert fault is not None
-    assert fault["loop"] == "sink:silent"
+    faults = [line["loop"] for line in service.logs if line["message"] == "loop ended by a fault"]
+    assert "sink:silent" in faults
 
 
 def test_what_a_stuck_sink_had_in_hand_comes_again(
