@@ -311,16 +311,18 @@ async def test_a_member_whose_lease_ran_out_writes_nothing(sqlite: Rig) -> None:
     topic, target, group = fresh("in"), fresh("out"), fresh("g")
     async with sqlite.bus(topic, target) as bus:
         await bus.publish(numbered(topic, 2000, keys=40))
-        async with sqlite.worker("copy", group, topic, target) as process:
+        async with sqlite.worker("late", group, topic, target) as process:
             assert process.stdout is not None
-            while int(await process.stdout.readline()) < 50:
+            while not (in_hand := int(await process.stdout.readline())):
                 pass
             await freeze(process, Path(sqlite.location))
             reader = await bus.reader(group, [topic])
             await until(lambda: len(reader.assigned()) == PARTITIONS)
             some = await collect(reader, 300)
+            process.send_signal(signal.SIGUSR1)
             process.send_signal(signal.SIGCONT)
             await reader.settle(done(some, target))
+            assert int(await process.stdout.readline()) == in_hand, "settled, as far as it knows"
             async with copying(reader, target):
 
                 async def arrived() -> bool:

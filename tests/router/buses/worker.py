@@ -2,15 +2,17 @@
 
 worker.py LOCATION hold GROUP TOPIC          receives everything, settles nothing
 worker.py LOCATION copy GROUP TOPIC TARGET   copies records to TARGET in small batches
+worker.py LOCATION late GROUP TOPIC TARGET   copies, but settles nothing before it gets SIGUSR1
 worker.py LOCATION send COUNT TOPIC          publishes so many records, leaves and prints nothing
 
 A member prints 0 once it has joined, and then one line a batch: how many records it has received
-so far.
+so far; one that is late says so also before it settles them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 
 import rig  # beside this script
@@ -24,13 +26,18 @@ async def main(location: str, mode: str, group: str, topic: str, target: str = "
         await bus.close()
         return
     reader = await bus.reader(group, [topic])
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told.set)
     count = 0
     print(count, flush=True)
     while True:
         records = await reader.receive(7, 5.0)
-        if mode == "copy":
-            await reader.settle(rig.done(records, target))
         count += len(records)
+        if mode == "late" and records:
+            print(count, flush=True)
+            await told.wait()
+        if mode != "hold":
+            await reader.settle(rig.done(records, target))
         print(count, flush=True)
 
 
