@@ -30,6 +30,9 @@ from tests.router.buses.rig import (
     until,
 )
 
+RETENTION = 600.0
+"""Seconds; the bus itself looks for what is too old a minute after it was opened, not sooner."""
+
 
 @pytest.mark.kill
 async def test_a_killed_process_costs_nothing_and_repeats_nothing(sqlite: Rig) -> None:
@@ -169,7 +172,7 @@ async def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> Non
 async def test_retention_keeps_what_a_group_has_not_passed(tmp_path: Path) -> None:
     """Old records go once every known group has passed them; new ones and unpassed ones stay."""
     now = 1_800_000_000.0
-    bus = SqliteBus(tmp_path / "bus.db", partitions=1, retention=60.0, clock=lambda: now)
+    bus = SqliteBus(tmp_path / "bus.db", partitions=1, retention=RETENTION, clock=lambda: now)
     await bus.open(["in"])
     await bus.publish(numbered("in", 5000, keys=1))
     slow, quick = await bus.reader("slow", ["in"]), await bus.reader("quick", ["in"])
@@ -285,7 +288,7 @@ async def test_what_is_published_once_is_not_published_again_while_it_is_kept(
 
     async def publish(key: bytes) -> bool:
         journal = SqliteBus(
-            tmp_path / "journal.db", partitions=1, retention=60.0, clock=lambda: now
+            tmp_path / "journal.db", partitions=1, retention=RETENTION, clock=lambda: now
         )
         await journal.open(["failures"], {"ids": "failures"})
         new = await journal.publish_once([Output("failures", None, key)], "ids", key)
@@ -293,9 +296,9 @@ async def test_what_is_published_once_is_not_published_again_while_it_is_kept(
         return new
 
     assert [await publish(key) for key in (b"a", b"b", b"a", b"b")] == [True, True, False, False]
-    now += 30
+    now += 0.5 * RETENTION
     assert [await publish(key) for key in (b"a", b"c")] == [False, True]
-    now += 40
+    now += 0.7 * RETENTION
     assert [await publish(key) for key in (b"a", b"c")] == [True, False]
     journal = SqliteBus(tmp_path / "journal.db", partitions=1)
     await journal.open(["failures"])
