@@ -103,7 +103,7 @@ class _Road:
     async def sustained(self, seconds: float) -> float:
         """Events a second, while there are always more than can be taken."""
         sent, started = 0, time.perf_counter()
-        while time.perf_counter() - started < seconds:
+        while not sent or time.perf_counter() - started < seconds:
             if len(self._sent) < _WINDOW:
                 await self._send(_PORTION)
                 sent += _PORTION
@@ -114,7 +114,7 @@ class _Road:
         return sent / (time.perf_counter() - started)
 
     async def paced(self, rate: float, seconds: float) -> list[float]:
-        """How long each event takes at a steady rate, in seconds."""
+        """How long each event takes at a steady rate, in seconds; two events at least."""
         times: list[float] = []
         sending = asyncio.create_task(self._send_paced(rate, seconds))
         while not sending.done():
@@ -125,7 +125,7 @@ class _Road:
 
     async def _send_paced(self, rate: float, seconds: float) -> None:
         sent, started = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
+        while (elapsed := time.perf_counter() - started) < seconds or sent < 2:
             due = int(elapsed * rate) - sent
             await self._send(due)
             sent += due
