@@ -51,7 +51,7 @@ def test_a_fail_closed_sink_goes_on_where_it_stopped_when_its_backend_is_back(
     publish(setup, sent)
     service = processes.run(setup)
     until(lambda: lines(audit), lambda: f"the failure recorded: {service.stderr}")
-    assert service.metrics().value("hookbus_sink_stopped", sink="siem") == 1
+    until(lambda: service.metrics().value("hookbus_sink_stopped", sink="siem") == 1, "stopped")
     with official_server(port) as server:
         until(lambda: len(server.received.get("/siem", [])) == 40, "all events")
         until(lambda: service.metrics().value("hookbus_sink_stopped", sink="siem") == 0, "going")
@@ -117,8 +117,11 @@ def test_a_failure_that_a_harness_reports_goes_to_every_audit_sink_but_the_named
     service = processes.run(setup)
     until(lambda: len(lines(other)) == 2, lambda: service.stderr)
     until(lambda: len(lines(one)) == 1, "the stranger's failure")
-    decided = service.metrics().by("hookbus_route_events_total", "decision", route="forms")
-    assert decided == {"unmatched": 2}
+
+    def decided() -> dict[str, float]:
+        return service.metrics().by("hookbus_route_events_total", "decision", route="forms")
+
+    until(lambda: decided() == {"unmatched": 2}, lambda: f"both counted: {decided()}")
     service.stop()
     assert [e["failure"]["backendId"] for e in _events(lines(one))] == ["com.example.stranger"]
 

@@ -264,8 +264,11 @@ def test_routes_come_and_go_with_their_series(single: Setup, processes: Processe
     publish(single, stream(10, start=10))
     until(lambda: len(tail(single, "pulse")) == 10, "copies of the new one")
     assert len(tail(single, "siem")) == 10
-    decided = service.metrics().by("hookbus_route_events_total", "decision", route="pulse")
-    assert decided == {"routed": 10}
+
+    def decided() -> dict[str, float]:
+        return service.metrics().by("hookbus_route_events_total", "decision", route="pulse")
+
+    until(lambda: decided() == {"routed": 10}, lambda: f"all counted: {decided()}")
     service.stop()
 
 
