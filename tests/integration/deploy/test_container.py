@@ -31,9 +31,9 @@ def test_a_container_with_a_read_only_root_delivers_events(container, tmp_path):
     publish = ["hookbus", "publish", "-c", CONFIG, "--ingress", "agents"]
     lines = SESSION.read_bytes()
     assert container.execute(publish, lines).returncode == 0, container.stderr
-    archive = tmp_path / "data/archive.jsonl"
-    container.until(lambda: archive.exists() and archive.read_bytes().count(b"\n") >= 20)
-    assert len(lines.splitlines()) == archive.read_bytes().count(b"\n")
+    archive, sent = tmp_path / "data/archive.jsonl", len(lines.splitlines())
+    container.until(lambda: archive.exists() and archive.read_bytes().count(b"\n") >= sent)
+    assert archive.read_bytes().count(b"\n") == sent
 
 
 def test_a_container_has_neither_privileges_nor_a_writable_root(container, image):
