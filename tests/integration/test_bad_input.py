@@ -309,8 +309,11 @@ def test_a_broker_that_freezes_makes_the_service_unready_and_loses_nothing(
     own_broker: Broker, tmp_path: Path, processes: Processes
 ) -> None:
     setup = Setup(BusKind("kafka", own_broker.bootstrap), tmp_path)
+    usual = setup.tree["bus"]["kafka"]["request_timeout"]
     path = _archive(setup, request_timeout="3s")
     service = processes.run(setup).ready()
+    setup.tree["bus"]["kafka"]["request_timeout"] = usual  # for those who publish
+    setup.write()
     publish(setup, stream(500))
     until(lambda: lines(path), "the first events")
     own_broker.pause()
