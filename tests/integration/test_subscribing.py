@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -122,10 +123,19 @@ def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         example(setup.folder, *command, **environment) as backend,
     ):
         service = processes.run(setup).ready()
+        until(lambda: _listens(port), backend.told)  # its faults are counted
         running = World(setup, service, backend)
         running.publish(DEMO)
         yield running
         service.stop()
+
+
+def _listens(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE):
+            return True
+    except ConnectionRefusedError:
+        return False
 
 
 def test_a_kafka_consumer_chooses_by_headers_and_goes_on_where_it_stopped(
