@@ -149,12 +149,17 @@ class Rig:
         return await self.topic(topic, self.journal)
 
     async def passed_everything(self):
-        """Wait until the group has passed all records."""
+        """Wait until the group has passed all records, and the loop has nothing in hand: what
+        follows from a settlement is done and counted."""
 
-        async def lag():
-            return sum((await self.reader.lag()).values()) == 0
+        async def nothing_left():
+            lag = sum((await self.reader.lag()).values())
+            return lag == self.in_flight() == 0
 
-        await until(lag)
+        await until(nothing_left)
+
+    def in_flight(self):
+        return self.registry.get_sample_value("hookbus_in_flight", {"loop": f"sink:{NAME}"})
 
     def metric(self, name, **labels):
         return self.registry.get_sample_value(name, {"sink": NAME, **labels})
@@ -168,7 +173,8 @@ async def until(condition):
 
 @contextlib.asynccontextmanager
 async def rig(
-    tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05), timeout=2,  # noqa: ASYNC109 - passed on
+    tmp_path, *answers, policy="fail-open", deadline=0.15, delays=(0.01, 0.05),
+    timeout=PATIENCE,  # noqa: ASYNC109 - passed on
     concurrent=True, partitions=1,
 ):  # fmt: skip
     """`passed` are seconds that its progress takes to have passed."""
@@ -332,7 +338,7 @@ def test_a_loop_that_has_ended_shows_nothing_as_stopped_or_held_up(tmp_path, con
             await asyncio.wait_for(r.task, PATIENCE)
             assert r.reader.assigned()
             assert r.metric("hookbus_sink_stopped") == 0
-            assert r.registry.get_sample_value("hookbus_in_flight", {"loop": f"sink:{NAME}"}) == 0
+            assert r.in_flight() == 0
             assert r.progress.delivering
 
     run(play())
