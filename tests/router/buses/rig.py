@@ -22,16 +22,17 @@ PARTITIONS = 4
 SOON = 60.0  # seconds; a deadline, never a pause
 
 
-def connect(location: str, *, create: bool = True) -> Bus:
+def connect(location: str, *, create: bool = True, session: float = 10.0) -> Bus:
     """A client of the log at `location`: a path of a file, or kafka://host:port, where a query
-    `?exactly-once` asks for transactions."""
+    `?exactly-once` asks for transactions. A member that is dead is replaced after a `session`, in
+    seconds."""
     if location.startswith("kafka://"):
         bootstrap, _, delivery = location.removeprefix("kafka://").partition("?")
         return KafkaBus(
             KafkaSettings(
                 bootstrap_servers=bootstrap,
                 exactly_once=delivery == "exactly-once",
-                session_timeout=3.0,
+                session_timeout=session,
                 request_timeout=8.0,
                 close_timeout=3.0,
             ),

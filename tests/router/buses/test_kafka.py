@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kafka
 def settings(bootstrap: str, **changes: object) -> KafkaSettings:
     values: dict[str, object] = {
         "request_timeout": 4.0,
-        "session_timeout": 3.0,
+        "session_timeout": 10.0,
         "close_timeout": 2.0,
         **changes,
     }
@@ -80,7 +80,7 @@ async def test_a_frozen_broker_costs_a_retry_and_no_record(broker: Broker) -> No
     """While nothing answers, a settlement fails within its deadline; the same call, repeated when
     the broker is back, is complete."""
     topic, target, group = fresh("in"), fresh("out"), fresh("g")
-    async with opened(broker.bootstrap, topic, target, session_timeout=10.0) as bus:
+    async with opened(broker.bootstrap, topic, target) as bus:
         await bus.publish(numbered(topic, 20))
         reader = await bus.reader(group, [topic])
         records = await collect(reader, 20)
@@ -108,7 +108,8 @@ async def test_a_frozen_broker_costs_a_retry_and_no_record(broker: Broker) -> No
 async def test_closing_does_not_wait_for_a_frozen_broker(broker: Broker) -> None:
     """The end is bounded, and commits nothing: what was in hand comes again (case C87)."""
     topic, group = fresh("in"), fresh("g")
-    bus = KafkaBus(settings(broker.bootstrap), create_topics=NewTopics(4, 1))
+    soon_dead = settings(broker.bootstrap, session_timeout=3.0)
+    bus = KafkaBus(soon_dead, create_topics=NewTopics(4, 1))
     await bus.open([topic])
     await bus.publish(numbered(topic, 20))
     reader = await bus.reader(group, [topic])
@@ -127,14 +128,14 @@ async def test_a_slow_caller_keeps_its_place_and_a_bounded_buffer(broker: Broker
     """A record may be held longer than a session: the member stays, and no more than a buffer is
     read ahead meanwhile."""
     topic, group = fresh("in"), fresh("g")
-    async with opened(broker.bootstrap, topic) as bus:
+    async with opened(broker.bootstrap, topic, session_timeout=10.0) as bus:
         for first in range(0, 6000, 1000):
             await bus.publish(numbered(topic, 1000, keys=64, first=first))
         reader = await bus.reader(group, [topic])
         assert isinstance(reader, KafkaReader)
         held = await collect(reader, 100)
         await until(lambda: reader.buffered == 2000, what="a full buffer")
-        await asyncio.sleep(4.5)  # longer than a session: the point of the test
+        await asyncio.sleep(11)  # longer than a session: the point of the test
         assert reader.buffered == 2000
         await reader.settle(done(held))
         rest = await collect(reader, 5900, limit=500)

@@ -19,7 +19,7 @@ import rig  # beside this script
 
 
 async def main(location: str, mode: str, group: str, topic: str, target: str = "") -> None:
-    bus = rig.connect(location)
+    bus = rig.connect(location, session=3.0)  # its death is waited for
     await bus.open([topic, target] if target else [topic])
     if mode == "send":
         await bus.publish(rig.numbered(topic, int(group)))
