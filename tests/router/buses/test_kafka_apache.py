@@ -112,7 +112,8 @@ async def test_a_refused_login_is_fatal_and_a_right_one_works(
     async with opened(broker.sasl, topic, **login, password=RIGHT, request_timeout=8.0) as bus:
         await bus.publish(numbered(topic, 3))
         assert len(await scanned(bus, topic)) == 3
-    bus = KafkaBus(settings(broker.sasl, **login, password=WRONG), create_topics=NewTopics(1, 1))
+    wrong = settings(broker.sasl, **login, password=WRONG, request_timeout=8.0)
+    bus = KafkaBus(wrong, create_topics=NewTopics(1, 1))
     with pytest.raises(BusFatal) as found:
         await bus.open([topic])
     assert WRONG not in str(found.value)
