@@ -45,7 +45,12 @@ async def test_transactions_leave_holes_that_nobody_waits_for(broker: Broker) ->
                 for number in range(count):
                     await producer.send_and_wait(topic, b"%d" % number, b"k", partition=0)
                 await (producer.commit_transaction if commit else producer.abort_transaction)()
-            assert numbers(await scanned(bus, topic)) == [0, 1, 2, 3, 4, 0, 1]
+
+            async def shown() -> bool:
+                """The markers are written after a commit is answered."""
+                return numbers(await scanned(bus, topic)) == [0, 1, 2, 3, 4, 0, 1]
+
+            await until(shown)
             reader = await bus.reader(fresh("g"), [topic])
             records = await collect(reader, 7)
             offsets = [record.offset for record in records]
@@ -174,7 +179,11 @@ async def test_what_was_deleted_or_aborted_is_not_fetched(broker: Broker) -> Non
         async def offsets() -> list[int]:
             return [record.offset async for record in bus.fetch(topic, 0, range(20))]
 
-        assert await offsets() == [0, 1, 2, 8, 9, 10]
+        async def shown() -> bool:
+            """The markers are written after a commit is answered."""
+            return await offsets() == [0, 1, 2, 8, 9, 10]
+
+        await until(shown)
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
         await admin.start()
         await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=2)})
@@ -193,6 +202,12 @@ async def test_a_publish_that_fails_ends_the_others_that_share_its_producer(brok
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
         await admin.start()
         await admin.delete_topics([gone])
+
+        async def deleted() -> bool:
+            """The broker hears of it after the controller has answered."""
+            return gone not in await admin.list_topics()
+
+        await until(deleted)
         await admin.close()
         waiting = asyncio.create_task(bus.publish(numbered(gone, 1)))
         with pytest.raises(OutputTooLarge):
