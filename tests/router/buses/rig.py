@@ -15,6 +15,7 @@ from typing import Any
 from hookbus.router.buses.kafka import KafkaBus
 from hookbus.router.buses.kafka_settings import KafkaSettings, NewTopics
 from hookbus.router.buses.sqlite import SqliteBus
+from hookbus.router.errors import BusUnavailable
 from hookbus.router.types import Bus, Output, Reader, Record, Settlement
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -111,6 +112,14 @@ async def collect(reader: Reader, count: int, *, limit: int = 100) -> list[Recor
 
 async def scanned(bus: Bus, topic: str) -> list[Record]:
     return [record async for record in bus.scan(topic, follow=False)]
+
+
+async def arrived(bus: Bus, topic: str, count: int) -> bool:
+    """Whether a topic has the numbers up to `count`; not known while the bus is away."""
+    try:
+        return set(numbers(await scanned(bus, topic))) == set(range(count))
+    except BusUnavailable:
+        return False
 
 
 async def until(

@@ -13,6 +13,7 @@ from hookbus.router.errors import BusUnavailable, OutputTooLarge, StartupError
 from hookbus.router.types import Output, Partition, Reader, Record, Settlement
 from tests.brokers import Broker
 from tests.router.buses.rig import (
+    arrived,
     collect,
     done,
     fresh,
@@ -244,7 +245,7 @@ async def test_a_restart_in_the_middle_neither_loses_nor_repeats(apache: Broker)
             await until(lambda: len(copied) > 200)
             await asyncio.to_thread(apache.kill)
             await asyncio.to_thread(apache.start)
-            await until(lambda: len(copied) == 3000, 90.0, "copying everything")
+            await until(lambda: arrived(bus, target, 3000), 90.0, "copying everything")
         finally:
             loop.cancel()
             await asyncio.wait([loop])
