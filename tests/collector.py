@@ -79,11 +79,11 @@ def collecting(tls: ssl.SSLContext | None = None) -> Iterator[Collector]:
             collector.headers.append({k.lower(): v for k, v in self.headers.items()})
             collector.gate.wait()
             status = collector.status
+            if status == 200:
+                collector.bodies.append(body)
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()
-            if status == 200:
-                collector.bodies.append(body)
 
         def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
             """Nothing."""

@@ -89,7 +89,8 @@ def settled(service: Service, sink: str, count: int) -> None:
 
 
 def to(setup: Setup, collector: Collector, **settings: Any) -> None:
-    setup.tree["traces"] = {"otlp": {"endpoint": collector.url, **settings}}
+    """Trace to a collector, which may be slow to answer unless the settings say otherwise."""
+    setup.tree["traces"] = {"otlp": {"endpoint": collector.url, "timeout": "60s", **settings}}
 
 
 def spans_by_trace(collector: Collector, number: int) -> dict[str, Any]:
@@ -149,8 +150,9 @@ def test_router_and_sinks_have_spans_in_the_trace_of_the_agent(
     assert delivered.attributes["hookbus.backend"] == "backend"
     assert delivered.attributes["hookbus.outcome"] == "delivered"
     assert delivered.attributes["hookbus.capture"] == "metadata"
-    assert router.start <= router.end <= delivered.end
-    assert delivered.start <= delivered.end
+    # What is published may be delivered before its router knows that it is settled.
+    assert router.start <= router.end
+    assert router.start <= delivered.start <= delivered.end
     broken = ours["deliver broken"]
     assert broken.failed
     assert broken.attributes["hookbus.outcome"] == "dead_lettered"
@@ -251,8 +253,8 @@ def test_spans_go_over_tls_to_a_collector_that_is_trusted_and_to_no_other(tmp_pa
     ours, other = map(Authority, folders)
     counts = Counts()
     with collecting(ours.server("collector", of="IP:127.0.0.1")) as collector:
-        for authorities in (ours.file, other.file, None):
-            settings = Otlp(endpoint=collector.url, ca_file=authorities, timeout=Duration(1))
+        for authorities, tried in ((ours.file, 60), (other.file, 1), (None, 1)):
+            settings = Otlp(endpoint=collector.url, ca_file=authorities, timeout=Duration(tried))
             exporter = OtlpExporter(settings, "0", counts.add)
             exporter.export(Span("deliver a", "client", PARENT, 0, 1, {}, failed=False))
             exporter.close()
