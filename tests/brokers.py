@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -122,7 +123,8 @@ def tansu() -> Iterator[Broker]:
 @contextlib.contextmanager
 def kafka() -> Iterator[Broker]:
     """Apache Kafka, one node, KRaft, with ACLs."""
-    ports = {name: free_port() for name in ("PLAINTEXT", "SASL", "SASL_TLS", "TLS")}
+    names = ("PLAINTEXT", "SASL", "SASL_TLS", "TLS", "CONTROLLER")
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     with tempfile.TemporaryDirectory(prefix="hookbus-kafka-") as name:
         folder = Path(name)
         authority = Authority(folder)
@@ -166,6 +168,15 @@ def chosen() -> Iterator[Broker]:
     name = os.environ.get("HOOKBUS_TEST_BROKER", "tansu")
     with {"tansu": tansu, "kafka": kafka}[name]() as broker:
         yield broker
+
+
+def free_ports(count: int) -> list[int]:
+    """So many free ports: all are held until the last is found, so that none comes twice."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 def _format(java: Sequence[str], properties: Path, *more: str) -> None:
@@ -223,14 +234,15 @@ def jars() -> Path:
 
 
 def _properties(ports: Mapping[str, int], folder: Path) -> str:
-    controller = free_port()
+    controller = ports["CONTROLLER"]
     listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
+    advertised = listeners.rpartition(",")[0]
     return f"""
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners={listeners},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners={listeners}
+listeners={listeners}
+advertised.listeners={advertised}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map={_PROTOCOLS}
 listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.brokers import Broker, free_port, java_command, log4j_properties
+from tests.brokers import Broker, free_ports, java_command, log4j_properties
 
 NODES = 3
 
@@ -40,7 +40,8 @@ log.index.size.max.bytes=1048576
 @contextlib.contextmanager
 def cluster() -> Iterator[list[Broker]]:
     """Running nodes; `bootstrap` of each is its own, clients name all of them."""
-    ports = [(free_port(), free_port()) for _ in range(NODES)]
+    free = free_ports(2 * NODES)
+    ports = list(zip(free[:NODES], free[NODES:], strict=True))
     voters = ",".join(f"{n}@127.0.0.1:{ctl}" for n, (_, ctl) in enumerate(ports, 1))
     with (
         tempfile.TemporaryDirectory(prefix="hookbus-cluster-") as name,
