@@ -86,6 +86,11 @@ def routed(service: Service) -> float:
     return sum(found.values())
 
 
+def taken(service: Service) -> float:
+    """How many records a router has received; those that come again count again."""
+    return service.metrics().value("hookbus_received_total", ingress="agents")
+
+
 def working(routers: list[Service], chance: random.Random) -> Service:
     """One of the routers that have work in hand now; the others may still be joining."""
     before = [routed(router) for router in routers]
@@ -154,26 +159,43 @@ def test_a_frozen_router_adds_nothing_when_it_wakes(
 ) -> None:
     """Frozen past its session in the middle of its work, it finds another one in its place: what
     it had in hand is settled by that one, once, and it goes on as a new member."""
-    sent = stream(6000, sources=SOURCES)
     zombie = processes.run(exact, "--only", "router").ready()
-    with publishing(exact, sent):
-        until(lambda: routed(zombie) > 0, "work")
-        os.kill(zombie.pid, signal.SIGSTOP)
-        other = processes.run(exact, "--only", "router")
-        until(lambda: arrived(exact, len(sent)), "every event on every route", patience=90)
-    os.kill(zombie.pid, signal.SIGCONT)
-    zombie.ready()
+    sent: list[bytes] = []
+    elsewhere = again = 0.0
+
+    def everywhere() -> bool:
+        return arrived(exact, len(sent))
+
+    for _ in range(5):  # on a busy machine it may be through with its work when it is frozen
+        middle, portion = len(sent) + 1000, stream(6000, sources=SOURCES, start=len(sent))
+        sent += portion
+        with publishing(exact, portion):
+            until(lambda: routed(zombie) + elsewhere >= middle, "work")  # noqa: B023
+            os.kill(zombie.pid, signal.SIGSTOP)
+            other = processes.run(exact, "--only", "router")
+            until(everywhere, "every event on every route", patience=90)
+        other.ready()
+        os.kill(zombie.pid, signal.SIGCONT)
+        zombie.ready()
+        elsewhere += taken(other)
+        other.stop()
+        # What the frozen one had in hand was taken once more by the other one.
+        again = taken(zombie) + elsewhere - len(sent)
+        if again:
+            break
+    assert again > 0
     more = stream(2000, sources=SOURCES, start=len(sent))
     publish(exact, more)
-    until(lambda: arrived(exact, len(sent) + len(more)), "every event on every route")
+    sent += more
+    until(everywhere, "every event on every route")
     zombie.stop()
-    other.stop()
     copies = {route: Copies(exact, route) for route in ROUTES}
     with capsys.disabled():
-        print(f"\nzombie: {', '.join(f'{n} {c.total}' for n, c in copies.items())}")
+        counts = ", ".join(f"{n} {c.total}" for n, c in copies.items())
+        print(f"\nzombie: {counts}, {again:.0f} in hand")
     for found in copies.values():
         assert found.duplicates == 0
-        assert dict(found.by_source) == expected([*sent, *more])
+        assert dict(found.by_source) == expected(sent)
 
 
 def test_a_broker_without_transactions_is_refused(
