@@ -23,7 +23,7 @@ PARTITIONS = 4
 SOON = 60.0  # seconds; a deadline, never a pause
 
 
-def connect(location: str, *, create: bool = True, session: float = 10.0) -> Bus:
+def connect(location: str, *, create: bool = True, session: float = 6.0) -> Bus:
     """A client of the log at `location`: a path of a file, or kafka://host:port, where a query
     `?exactly-once` asks for transactions. A member that is dead is replaced after a `session`, in
     seconds."""
