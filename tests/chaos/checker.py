@@ -52,13 +52,16 @@ def _delivery(name: str, ids: list[str], given_up: list[str], evidence: Evidence
         f"{len(set(ids))} delivered, {len(ids) - len(set(ids))} again, {len(set(given_up))} dead"
     )
     yield f"{name}: each event delivered or dead-lettered", counts, not missing and not strangers
+    # One that was given up, and comes again because that was not committed, comes late.
+    late = set(ids) & set(given_up)
     swapped = 0
     last: dict[int, int] = {}
-    for number in dict.fromkeys(int(each[1:]) for each in ids):
+    for number in dict.fromkeys(int(each[1:]) for each in ids if each not in late):
         source = number % evidence.sources
         swapped += number < last.get(source, -1)
         last[source] = max(number, last.get(source, -1))
-    yield f"{name}: in order per source", f"{swapped} out of order", swapped == 0
+    counts = f"{swapped} out of order, {len(late)} after all"
+    yield f"{name}: in order per source", counts, swapped == 0
 
 
 def _failures(
