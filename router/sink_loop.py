@@ -98,9 +98,10 @@ class SinkLoop:
         try:
             waiting = await self._set_aside_own_failures(records)
             while waiting and not stop.is_set():
-                for partition in partitions - _homes(waiting):
+                homes = _homes(waiting)
+                for partition in partitions - homes:
                     self._progress.done(partition)
-                waiting = self._still_ours(await self._advance(lane, waiting, stop))
+                waiting = self._still_ours(await self._advance(lane, waiting, homes, stop))
         finally:
             if not self._still_ours(records):
                 self._outages.end(lane)
@@ -132,14 +133,15 @@ class SinkLoop:
         return False
 
     async def _advance(
-        self, lane: Lane, waiting: list[Record], stop: asyncio.Event
+        self, lane: Lane, waiting: list[Record], homes: set[Partition], stop: asyncio.Event
     ) -> list[Record]:
-        """One attempt and what follows from it; returns what still waits."""
+        """One attempt and what follows from it; returns what still waits. `homes` are the
+        partitions of what waits now."""
         if self._spans is not None:
             self._spans.trying(lane, waiting[0])
-        self._expect(waiting, self._terms.timeout)
+        self._expect(homes, self._terms.timeout)
         delivery = await self._attempt(waiting)
-        self._expect(waiting, 0)
+        self._expect(homes, 0)
         if delivery.delivered:
             taken = waiting[: delivery.delivered]
             await self._settle([Settlement(record) for record in taken])
@@ -154,13 +156,13 @@ class SinkLoop:
                 self._spans.given_up(lane, waiting[0], delivery.fault)
             return waiting[1:]
         wait = self._outages.wait(lane, delivery.fault, self._terms)
-        self._expect(waiting, wait)
+        self._expect(homes, wait)
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), wait)
         return waiting
 
-    def _expect(self, waiting: list[Record], seconds: float) -> None:
-        for partition in _homes(waiting):
+    def _expect(self, partitions: set[Partition], seconds: float) -> None:
+        for partition in partitions:
             self._progress.moved(partition, expected=seconds)
 
     async def _attempt(self, records: Sequence[Record]) -> Delivery:

@@ -78,6 +78,14 @@ def event(number, kind="session.end", **more):
     return Output("in", b"urn:agent:1", json.dumps(value).encode(), headers)
 
 
+def spread(first, count):
+    """Events with a key each, so that they are in many partitions."""
+    return [
+        Output(one.topic, b"%d" % number, one.value, one.headers)
+        for number, one in enumerate(map(event, range(first, first + count)))
+    ]
+
+
 def failure_of(number, backend):
     failure = {"backendId": backend, "reason": "timeout", "policy": "fail-open"}
     return event(number, "hook.failure", failure=failure, parentEventId="x")
@@ -133,12 +141,21 @@ class Rig:
         return self
 
     async def __aexit__(self, *_):
-        self.stop.set()
-        await asyncio.wait_for(self.task, PATIENCE)
+        await self.told_to_stop()
         await self.reader.close()
         await self.sink.close()
         await self.bus.close()
         await self.journal.close()
+
+    async def told_to_stop(self):
+        self.stop.set()
+        await asyncio.wait_for(self.task, PATIENCE)
+
+    async def stopped_at_an_event(self):
+        async def stopped():
+            return self.metric("hookbus_sink_stopped") == 1
+
+        await until(stopped)
 
     async def topic(self, name, bus=None):
         return [
@@ -310,12 +327,8 @@ def test_a_stopped_sink_stops_at_once_when_told_to(tmp_path):
         async with rig(tmp_path, 500, policy="fail-closed", delays=(3600, 3600)) as r:
             await r.bus.publish([event(1)])
 
-            async def stopped():
-                return r.metric("hookbus_sink_stopped") == 1
-
-            await until(stopped)
-            r.stop.set()
-            await asyncio.wait_for(r.task, PATIENCE)
+            await r.stopped_at_an_event()
+            await r.told_to_stop()
             assert sum((await r.reader.lag()).values()) == 1
 
     run(play())
@@ -330,12 +343,8 @@ def test_a_loop_that_has_ended_shows_nothing_as_stopped_or_held_up(tmp_path, con
         async with rig(tmp_path, 500, policy="fail-closed", concurrent=concurrent) as r:
             await r.bus.publish([event(1)])
 
-            async def stopped():
-                return r.metric("hookbus_sink_stopped") == 1
-
-            await until(stopped)
-            r.stop.set()
-            await asyncio.wait_for(r.task, PATIENCE)
+            await r.stopped_at_an_event()
+            await r.told_to_stop()
             assert r.reader.assigned()
             assert r.metric("hookbus_sink_stopped") == 0
             assert r.in_flight() == 0
@@ -392,10 +401,7 @@ def test_a_partition_whose_records_are_all_delivered_waits_for_no_other(tmp_path
         async with rig(
             tmp_path, 204, 204, 204, 500, policy="fail-closed", concurrent=False, partitions=8
         ) as r:
-            await r.bus.publish(
-                [Output(one.topic, b"%d" % n, one.value, one.headers)
-                 for n, one in enumerate(map(event, range(30)))]
-            )  # fmt: skip
+            await r.bus.publish(spread(0, 30))
 
             async def asked():
                 return len(r.backend.asked) > 10
@@ -409,19 +415,33 @@ def test_a_partition_whose_records_are_all_delivered_waits_for_no_other(tmp_path
     run(play())
 
 
+def test_a_partition_whose_records_an_attempt_delivered_waits_with_the_others(tmp_path):
+    """The attempt met a fault after them, and the sink waits before the next one."""
+
+    async def play():
+        async with rig(
+            tmp_path, *[204] * 20, 503, deadline=7200, delays=(3600, 3600), concurrent=False,
+            partitions=8,
+        ) as r:  # fmt: skip
+            r.backend.headers["Retry-After"] = "3600"
+            await r.bus.publish(spread(0, 30))
+
+            async def waiting():
+                return not r.progress.delivering
+
+            await until(waiting)
+            r.passed = 3600
+            assert r.progress.stuck() == []
+
+    run(play())
+
+
 def test_a_partition_that_others_have_taken_over_holds_a_sink_up_no_more(tmp_path):
     """Nothing of it would ever come and show that the backend answers again."""
 
     async def play():
         async with rig(tmp_path, 500, partitions=8) as r:
-
-            def spread(first):
-                return [
-                    Output(one.topic, b"%d" % n, one.value, one.headers)
-                    for n, one in enumerate(map(event, range(first, first + 100)))
-                ]
-
-            await r.bus.publish(spread(0))
+            await r.bus.publish(spread(0, 100))
             await r.passed_everything()
             assert not r.progress.delivering
             other = await r.bus.reader("sink", ["in"])
@@ -432,7 +452,7 @@ def test_a_partition_that_others_have_taken_over_holds_a_sink_up_no_more(tmp_pat
 
             await until(shared)
             r.backend.answers = [204]
-            await r.bus.publish(spread(100))
+            await r.bus.publish(spread(100, 100))
 
             async def delivering():
                 return r.progress.delivering
