@@ -41,7 +41,6 @@ class Child:
         self._now = now
         self._asked = 0
         self._answer: asyncio.Future[list[str]] | None = None
-        self._gone = False
         self.report: Report | None = None
         self.started = self.heard = now()
         """When it started, and when it was heard of last."""
@@ -69,7 +68,7 @@ class Child:
     async def prepare(self, config: Config, part: Part) -> list[str]:
         """What prevents it from going over to this configuration. Nothing prevents a worker that
         ends meanwhile: the next one starts under whatever holds then."""
-        if self._gone:
+        if self._process.returncode is not None:  # nobody is left to answer
             return []
         self._answer = asyncio.get_running_loop().create_future()
         self._asked += 1
@@ -87,7 +86,6 @@ class Child:
                 case Ready() if word.number == self._asked:
                     self._answered(word.problems)
         code = await self._process.wait()
-        self._gone = True
         self._answered([])
         await self._channel.close()
         return code
