@@ -6,13 +6,11 @@ import argparse
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from hookbus.router import build, build_bus
+from hookbus.router import build
 from hookbus.router.commands.common import complain, period, write
-from hookbus.router.commands.reading import reading
+from hookbus.router.commands.open_bus import opened, reading
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.configuration.config import Config
 from hookbus.router.errors import ConfigError
@@ -20,7 +18,6 @@ from hookbus.router.replays import build_replay
 from hookbus.router.replays.letters import Wanted, read_letter, shown
 from hookbus.router.replays.replay import Replay
 from hookbus.router.replays.replayed import Replayed
-from hookbus.router.types import Bus
 
 EXIT_FINE: Final = 0
 EXIT_REFUSED: Final = 1
@@ -67,8 +64,10 @@ def _kind(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 async def _replay(config: Config, wanted: Wanted, options: argparse.Namespace) -> int:
     topic = build.dead_letters(config).topic
-    (changelog,) = build_replay.changelogs(config)
-    async with reading(config) if options.dry_run else _writing(config) as bus:
+    changelogs = build_replay.changelogs(config)
+    (changelog,) = changelogs
+    writing = opened(config, build_replay.topics(config), changelogs)
+    async with reading(config) if options.dry_run else writing as bus:
         done = Replayed(bus, changelog, topic)
         await done.load()
         replay = Replay(
@@ -83,14 +82,3 @@ async def _replay(config: Config, wanted: Wanted, options: argparse.Namespace) -
         tally = await replay.run(topic, wanted)
     write({"dry_run": options.dry_run, **tally.summary()})
     return EXIT_REFUSED if tally.refused or tally.unreadable else EXIT_FINE
-
-
-@asynccontextmanager
-async def _writing(config: Config) -> AsyncIterator[Bus]:
-    """The bus, open, with the topics of a replay."""
-    bus = build_bus.bus(config)
-    try:
-        await bus.open(build_replay.topics(config), build_replay.changelogs(config))
-        yield bus
-    finally:
-        await bus.close()

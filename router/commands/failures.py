@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hookbus.router import build_bus
 from hookbus.router.commands.common import complain, period, write
-from hookbus.router.commands.reading import reading
+from hookbus.router.commands.open_bus import reading
 from hookbus.router.commands.registered import load_registered
 from hookbus.router.configuration.config import Config
 from hookbus.router.errors import ConfigError

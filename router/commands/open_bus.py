@@ -1,12 +1,13 @@
-"""The bus as the commands see it that only read: nothing is made by looking at it."""
+"""The bus as the commands see it. Where they only read, nothing is made by looking at it."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from hookbus.router import build_bus
 from hookbus.router.configuration.config import Config
@@ -15,20 +16,32 @@ from hookbus.router.types import Bus
 
 
 @asynccontextmanager
+async def opened(
+    config: Config,
+    topics: Sequence[str] = (),
+    changelogs: Mapping[str, str] = MappingProxyType({}),
+) -> AsyncIterator[Bus]:
+    """The bus, open, with these topics made where they are missing."""
+    bus = build_bus.bus(config)
+    try:
+        await bus.open(topics, changelogs)
+        yield bus
+    finally:
+        await bus.close()
+
+
+@asynccontextmanager
 async def reading(config: Config) -> AsyncIterator[Bus]:
     """The bus, open. Raises StartupError if there is none, or if a topic that is read is absent."""
     await _require_file(config)
-    bus = build_bus.bus(config)
     try:
-        await bus.open([])
-        yield bus
+        async with opened(config) as bus:
+            yield bus
     except TopicsMissing as error:
         absent = "; ".join(
             f"there is no topic {one}: {_advice(config, one)}" for one in error.topics
         )
         raise StartupError(absent) from error
-    finally:
-        await bus.close()
 
 
 async def _require_file(config: Config) -> None:

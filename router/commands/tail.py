@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from hookbus.router.commands.common import load_config
-from hookbus.router.commands.reading import reading
+from hookbus.router.commands.open_bus import reading
 from hookbus.router.configuration.config import Config
 from hookbus.router.sinks.jsonlines import line
 
