@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from hookbus.router.buses.sqlite_schema import OFFSET_BITS
+from hookbus.router.buses.sqlite_schema import OFFSET_BITS, OFFSET_MASK
 from hookbus.router.types import Headers, Partition, Record
 
 
@@ -24,7 +24,6 @@ class Topic(Struct, frozen=True):
 Catalog = dict[str, Topic]
 """Topics by name."""
 
-_OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 READ_BYTES: Final = 16 * 1024 * 1024  # a batch of big values stays a small one
 _FORGOTTEN: Final = 10
 _headers_decoder: Final = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
@@ -85,7 +84,7 @@ def read(
     for row in connection.execute(
         "SELECT id, timestamp, key, value, headers FROM records"
         " WHERE id >= ? AND id <= ? ORDER BY id LIMIT ?",
-        (base | offset, base | _OFFSET_MASK, limit),
+        (base | offset, base | OFFSET_MASK, limit),
     ):
         record = _record(home, row)
         records.append(record)
@@ -138,7 +137,7 @@ def _record(
     return Record(
         topic=home.topic,
         partition=home.number,
-        offset=key & _OFFSET_MASK,
+        offset=key & OFFSET_MASK,
         timestamp=timestamp,
         key=record_key,
         value=value,

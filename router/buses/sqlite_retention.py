@@ -19,9 +19,8 @@ from typing import Final
 from msgspec import Struct
 
 from hookbus.router.buses.sqlite_log import bounds
-from hookbus.router.buses.sqlite_schema import OFFSET_BITS
+from hookbus.router.buses.sqlite_schema import OFFSET_BITS, OFFSET_MASK
 
-_OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 _LOOKS: Final = 10
 """So many in a row, at least, have to find a group without a member."""
 
@@ -55,7 +54,7 @@ def prune(connection: sqlite3.Connection, partition: int, rule: Rule, now: int, 
     connection.execute("DELETE FROM records WHERE id >= ? AND id <= ?", (base, old[-1]))
     connection.execute(
         "UPDATE partitions SET start = ? WHERE id = ?",
-        ((old[-1] & _OFFSET_MASK) + 1, partition),
+        ((old[-1] & OFFSET_MASK) + 1, partition),
     )
     return len(old)
 

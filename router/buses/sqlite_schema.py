@@ -14,6 +14,7 @@ from typing import Final
 from hookbus.router.errors import BusFatal
 
 OFFSET_BITS: Final = 40
+OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 _APPLICATION_ID: Final = 0x686B6273  # "hkbs"
 _VERSION: Final = 1
 

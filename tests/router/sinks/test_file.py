@@ -21,11 +21,9 @@ from hookbus.router.errors import StartupError
 from hookbus.router.sinks.contract import Delivery
 from hookbus.router.sinks.file import FileSink
 from hookbus.router.types import Record
+from tests.router.sinks.attempts import AMPLE
 
 Records = Callable[..., list[Record]]
-AMPLE = 120.0
-"""Seconds for an attempt that is not meant to run out of time, however slow the machine: in their
-second half it begins nothing, and the test itself is ended before."""
 
 
 def ids(*paths: Path) -> list[str]:

@@ -20,6 +20,7 @@ from hookbus.router.errors import ConfigError, StartupError
 from hookbus.router.sinks.contract import Delivery
 from hookbus.router.sinks.http import HttpSink
 from hookbus.router.types import Record
+from tests.router.sinks.attempts import AMPLE
 
 Records = Callable[..., list[Record]]
 Backend: TypeAlias = Any  # the class in conftest.py, which nothing can import
@@ -29,9 +30,6 @@ MakeRecord = Callable[..., Record]
 
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
-AMPLE = 120.0
-"""Seconds for an attempt that is not meant to run out of time, however slow the machine: in their
-second half it begins nothing, and the test itself is ended before."""
 
 
 def status_line(status: int, *headers: str) -> bytes:

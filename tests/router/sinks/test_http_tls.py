@@ -18,6 +18,7 @@ from hookbus.router.sinks.contract import Delivery
 from hookbus.router.sinks.http import HttpSink
 from hookbus.router.types import Record
 from tests.certificates import Authority
+from tests.router.sinks.attempts import AMPLE
 
 Records = Callable[..., list[Record]]
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
@@ -25,9 +26,6 @@ Serve = Callable[..., AbstractAsyncContextManager[Any]]
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 TLS_FAILED = Delivery(0, Fault("route", "tls_failed"))
 HUNG_UP = Delivery(0, Fault("route", "connection_failed"))  # by a server that doesn't say why
-AMPLE = 120.0
-"""Seconds for an attempt that is not meant to run out of time, however slow the machine: in their
-second half it begins nothing, and the test itself is ended before."""
 
 
 @pytest.fixture(scope="module")
